@@ -71,8 +71,7 @@ TokenTexts HeldOutText(const TokenTexts& sequences, const HeldOutSplit& split, i
   }
   if (texts.empty()) {
     throw InputError(
-        "no held-out text has two tokens, so the cost to the next token cannot be measured; give "
-        "more data",
+        "no held-out text has two tokens, so next-token KL cannot be measured; give more data",
         Remedy::kHoldOutMore);
   }
   return texts;

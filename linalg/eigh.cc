@@ -100,7 +100,7 @@ Eigenbasis SymmetricEigenbasis(MatrixRef a, std::string_view what) {
   if (info != 0) {
     throw NumericalError(fmt::format(
         "{}: dsyevd on the [{}, {}] matrix failed with info = {} ({}); largest element {:g}", what,
-        n, n, info, info > 0 ? "did not converge" : "an argument was refused",
+        n, n, info, info > 0 ? "did not converge" : "an argument was invalid",
         symmetric.cwiseAbs().maxCoeff()));
   }
   FixSigns(basis.eigenvectors);

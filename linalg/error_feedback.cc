@@ -42,10 +42,11 @@ PackedFeedback PackFeedbackFactor(MatrixRef factor) {
   const Matrix integers = factor / unit;
   if (!(unit >= 0x1p-64 && unit <= 0x1p32) || integers != integers.array().rint().matrix() ||
       !factor.isUpperTriangular(0) || !factor.diagonal().isZero(0))
-    throw NumericalError(fmt::format(
-        "the error-feedback factor ({} x {}, largest entry {:g}) must be strictly upper "
-        "triangular, with integers of at most {} times a power of two from 2^-64 to 2^32",
-        factor.rows(), factor.cols(), largest, kMaxFeedback));
+    throw NumericalError(
+        fmt::format("the error-feedback factor ({} x {}, largest entry {:g}) must be strictly "
+                    "upper triangular, and its entries must be integers of at most {} times a "
+                    "power of two from 2^-64 to 2^32",
+                    factor.rows(), factor.cols(), largest, kMaxFeedback));
   const int64_t dim = factor.cols();
   PackedFeedback packed{
       std::vector<int8_t>(static_cast<size_t>(dim * FeedbackStride(static_cast<int>(dim)))),

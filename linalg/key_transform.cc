@@ -157,9 +157,10 @@ Vector PairScales(VectorRef query_energy, VectorRef key_energy, const PairScalin
     ++in_use;
   }
   if (in_use == 0) {
-    throw NumericalError(fmt::format(
-        "{}: no channel is both written and read; the head is dead, or no tokens were recorded",
-        what));
+    throw NumericalError(
+        fmt::format("{}: no channel has energy in both queries and keys; the head is dead, or no "
+                    "tokens were recorded",
+                    what));
   }
   const double centre = sum / static_cast<double>(in_use);
   Vector d(dim);

@@ -24,7 +24,8 @@ Prefix PrefixSums(std::span<const float> x, std::span<const float> weights) {
   for (size_t i = 0; i < x.size(); ++i) {
     const double value = x[i], weight = weights.empty() ? 1.0 : weights[i];
     if (!std::isfinite(value) || !std::isfinite(weight) || weight < 0)
-      throw NumericalError("k-means: a value or weight is NaN, infinite or negative");
+      throw NumericalError(
+          "k-means: a value or weight is NaN or infinite, or a weight is negative");
     sums.w[i + 1] = sums.w[i] + weight;
     sums.wx[i + 1] = sums.wx[i] + weight * value;
     sums.wxx[i + 1] = sums.wxx[i] + weight * value * value;

@@ -30,7 +30,7 @@ std::vector<T> Magnitudes(std::span<const T> row) {
 
 std::optional<int64_t> ClipIndex(double ratio, int64_t dim) {
   OSCAR_CHECK_LT(0, dim);
-  if (std::isnan(ratio)) throw UsageError("the clip ratio is NaN, expected a number up to 1");
+  if (std::isnan(ratio)) throw UsageError("the clip ratio is NaN, expected a number of at most 1");
   if (ratio <= 0) return std::nullopt;
   if (ratio >= 1) return dim - 1;
   // The result is less than dim, because a ratio below 1 is at most 1 - 2^-53, and its product with

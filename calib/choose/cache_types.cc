@@ -120,7 +120,8 @@ void AddCosts(Json& json, const std::vector<TypeCost>& costs) {
 }
 
 std::vector<TypeCost> CostsFromJson(const Json& json, std::string_view what) {
-  if (!json.is_array()) throw InputError(fmt::format("{}: costs of types: expected a list", what));
+  if (!json.is_array())
+    throw InputError(fmt::format("{}: the costs of cache types must be a list", what));
   std::vector<TypeCost> costs;
   for (const Json& cost : json) {
     TypeCost& read = costs.emplace_back();
@@ -218,14 +219,15 @@ Json TypedLayersToJson(std::span<const TypedLayer> layers) {
 
 std::vector<TypedLayer> TypedLayersFromJson(const Json& json, std::string_view what) {
   if (!json.is_array() || json.empty())
-    throw InputError(fmt::format("{}: costs of types: expected a list of layers", what));
+    throw InputError(fmt::format("{}: the costs of cache types must be a list of layers", what));
   std::vector<TypedLayer> layers;
   for (const Json& layer : json) {
     const auto count = [&](const char* key) {
       constexpr int64_t kMost = 1 << 20;
       const int64_t value = JsonInt(layer, key, what);
       if (value > 0 && value <= kMost) return value;
-      throw InputError(fmt::format("{}: costs of types: {} is {}", what, key, value));
+      throw InputError(fmt::format("{}: costs of cache types: {} is {}, expected 1 to {}", what,
+                                   key, value, kMost));
     };
     layers.push_back({.layer_id = JsonInt(layer, "layer_id", what),
                       .num_kv_heads = count("num_kv_heads"),

@@ -76,7 +76,7 @@ ValueRecipe ValueRecipe::FromName(std::string_view name) {
   } catch (const UsageError&) {  // reported below
   }
   if (recipe.Name() == name) return recipe;
-  throw InputError(fmt::format("{} is not the name of a recipe for values", Quoted(name)));
+  throw InputError(fmt::format("unknown value recipe {}", Quoted(name)));
 }
 
 const SideOption& AutoChoice::k_option() const { return OptionOf(k_options, k_bits); }

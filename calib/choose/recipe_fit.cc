@@ -256,8 +256,8 @@ void FitChoices(const LayerMoments& all, std::span<AutoChoice> choices) {
     choice.k = of_keys[places[i].first];
     choice.v = of_values[places[i].second];
     if (choice.k.num_rotations > 0 && choice.v.num_rotations > 0) continue;
-    throw NumericalError(fmt::format("layer {}: {} keys and {} values were chosen with part of the "
-                                     "tokens, but cannot be fitted to all of them; give more data",
+    throw NumericalError(fmt::format("layer {}: the choice made on part of the tokens ({} keys, {} "
+                                     "values) cannot be fitted to all of them; give more data",
                                      all.layer_id, choice.keys.Name(), choice.values.Name()),
                          Remedy::kWithoutChoice);
   }

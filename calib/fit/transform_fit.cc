@@ -92,7 +92,7 @@ KeyRecipe KeyRecipe::FromName(std::string_view name) {
   } catch (const UsageError&) {                      // reported below
   }
   if (recipe.Name() == name) return recipe;
-  throw InputError(fmt::format("{} is not the name of a recipe for keys", Quoted(name)));
+  throw InputError(fmt::format("unknown key recipe {}", Quoted(name)));
 }
 
 Vector HeadPairScales(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,

@@ -39,7 +39,7 @@ ShardDocument ShardDocument::From(const Json& document, const std::string& what)
   ShardDocument shard;
   shard.place = {JsonInt32(document, "shard", what), JsonInt32(document, "shards", what)};
   if (!shard.place.Exists())
-    throw InputError(fmt::format("{}: contains no {}", what, shard.place.Name()));
+    throw InputError(fmt::format("{}: the shard number is invalid: {}", what, shard.place.Name()));
   const Json& documents = JsonMember(document, "documents", what);
   shard.share.first_sequence = static_cast<size_t>(IntFrom(0, documents, "first", what));
   shard.share.num_sequences = static_cast<size_t>(IntFrom(0, documents, "count", what));

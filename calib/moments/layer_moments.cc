@@ -19,9 +19,9 @@ Matrix Head(const LayerMoments& moments, const char* name, const std::vector<dou
             int64_t head, int64_t dim, double count) {
   if (sums.empty()) {
     throw InputError(
-        fmt::format("layer {}: these moments contain no {}; imported rotation files do not have "
-                    "it, and a merge drops the diagonal value target, because its weights k C_Q kᵀ "
-                    "belong to one run's own tokens",
+        fmt::format("layer {}: these moments contain no {}; imported rotation files lack it, and a "
+                    "merge drops the diagonal value target, because its weights k C_Q kᵀ depend on "
+                    "the tokens of a single run",
                     moments.layer_id, name));
   }
   OSCAR_CHECK_LE((head + 1) * dim * dim, static_cast<int64_t>(sums.size()));
@@ -95,7 +95,7 @@ void LayerMoments::Merge(const LayerMoments& other) {
                        m.latent ? ", latents" : "");
   };
   if (geometry(*this) != geometry(other)) {
-    throw InputError(fmt::format("cannot merge moments of different layers: {} against {}",
+    throw InputError(fmt::format("cannot merge moments of different layers: {} and {}",
                                  geometry(*this), geometry(other)));
   }
   AddTo(query, other.query);
@@ -119,7 +119,7 @@ void LayerMoments::Merge(const LayerMoments& other) {
 
 void LayerMoments::CheckFinite() const {
   if (tokens <= 0 || queries() <= 0)
-    throw NumericalError(fmt::format("layer {}: saw no tokens", layer_id));
+    throw NumericalError(fmt::format("layer {}: no tokens were observed", layer_id));
   const auto check = [&](const char* name, const std::vector<double>& sums, int64_t per_head,
                          bool may_be_zero = false) {
     for (int64_t head = 0; head * per_head < static_cast<int64_t>(sums.size()); ++head) {

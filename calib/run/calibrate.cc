@@ -78,8 +78,9 @@ void CheckBits(const std::vector<LayerSpec>& layers, const AutoOptions& automati
   const double least = LeastStoredBits(elements);
   if (StoredBits(automatic, elements) < least - 1e-9) {
     throw UsageError(
-        fmt::format("{:g} bits per element were requested, but 2-bit codes take {:g} with their "
-                    "scales and zeros; give at least that many, or 2 for 2-bit codes of any size",
+        fmt::format("{:g} bits per element were requested, but 2-bit codes with their scales and "
+                    "zeros take {:g}; give at least that many, or 2, which means 2-bit codes "
+                    "whatever their scales and zeros take",
                     automatic.bits, least));
   }
 }
@@ -148,9 +149,9 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
     const int64_t needed = input.options.min_tokens >= 0 ? input.options.min_tokens : 20 * dim;
     if (tokens < needed) {
       throw InputError(fmt::format(
-          "the data has {} tokens{}, but every head must see at least {} ({}), because with fewer "
-          "the covariances are noise and the rotations are wrong without looking wrong; give more "
-          "data, or lower the limit with --min-tokens, which the artifact records",
+          "the data has {} tokens{}, but every head must see at least {} ({}); with fewer, the "
+          "covariances are mostly noise, and nothing would show that the rotations are bad; give "
+          "more data, or lower the limit with --min-tokens, which the artifact records",
           tokens, input.counted.empty() ? "" : " whose queries count", needed,
           input.options.min_tokens >= 0 ? std::string("min_tokens")
                                         : fmt::format("20 * head_dim {}", dim)));
@@ -168,8 +169,8 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
     rows = std::max(rows, split.NumKeptRows(i, lengths[i], input.options.error_rows));
   if (input.options.automatic.enabled && rows < 2) {
     throw InputError(
-        "no document has two held-out rows within --error-rows, one for choosing and one for "
-        "judging; give longer documents",
+        "no document has two held-out rows (at most --error-rows are kept of each), but one is "
+        "needed to choose with and one to judge with; give longer documents",
         Remedy::kHoldOutMore);
   }
   return split;

@@ -117,8 +117,8 @@ void CheckSameWeights(std::string_view who, const Json& read, std::string_view t
   for (const auto& [file, digest] : own.items()) {
     const Json found = read.value(file, Json());
     if (found == digest) continue;
-    throw InputError(fmt::format("{} read another {}{}: its SHA-256 is {}, but here it is {}", who,
-                                 file, than, found.dump(), digest.dump()));
+    throw InputError(fmt::format("{} read a different {}{}: its SHA-256 is {}, but here it is {}",
+                                 who, file, than, found.dump(), digest.dump()));
   }
 }
 

@@ -58,8 +58,8 @@ std::vector<RankShare> ShareOut(const ModelSpec& spec, const std::vector<int64_t
   const auto count = static_cast<size_t>(ranks);
   if (spans.size() < count) {
     throw UsageError(fmt::format(
-        "{} ranks or shards were requested, but the data only makes {} {} of up to {} tokens that "
-        "run together (a document is never divided); give at most that many, or more --tokens",
+        "{} ranks or shards were requested, but the data makes only {} {} of up to {} tokens "
+        "(documents are never divided); give at most that many, or more --tokens",
         ranks, spans.size(), spans.size() == 1 ? "piece" : "pieces",
         apart && experts ? kChunksOfStretch * token_chunk : token_chunk));
   }

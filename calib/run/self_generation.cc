@@ -49,8 +49,8 @@ class Written {
     if (const std::string digest = JsonString(stored, "digest", what);
         digest != DataDigest(result.documents)) {
       throw InputError(
-          fmt::format("{}: damaged, because its documents have the digest {}, but it recorded {}; "
-                      "start over with --restart",
+          fmt::format("{}: damaged: its documents have the digest {}, but {} was recorded; start "
+                      "over with --restart",
                       what, DataDigest(result.documents), digest));
     }
     result.tokens = JsonInt(stored, "tokens", what);
@@ -162,10 +162,11 @@ SelfGenerated GenerateDocuments(const SelfGeneration& model,
     if (hooks.on_batch) hooks.on_batch(progress);
   }
   if (result.documents.empty()) {
-    throw InputError(fmt::format("own words: the model ends each of {} answers at once (stop "
-                                 "tokens {}); check that the chat template is the model's own",
-                                 result.prompts, fmt::join(model.stop_ids, ", ")),
-                     Remedy::kOtherPrompts);
+    throw InputError(
+        fmt::format("self-generated text: the model ends each of {} answers immediately (stop "
+                    "tokens {}); check that the chat template is the model's own",
+                    result.prompts, fmt::join(model.stop_ids, ", ")),
+        Remedy::kOtherPrompts);
   }
   return std::move(result);
 }

@@ -124,10 +124,10 @@ void CheckPrompts(const SelfGeneration& model) {
     possible += std::min(model.options.longest, model.max_sequence - std::ssize(prompt.ids));
     if (possible >= model.options.tokens) return;
   }
-  throw UsageError(
-      fmt::format("{} tokens of own words were requested, but the data has only {} prompts, whose "
-                  "continuations have at most {} tokens; give more data, or longer answers",
-                  model.options.tokens, model.prompts.size(), possible));
+  throw UsageError(fmt::format(
+      "{} self-generated tokens were requested, but the data has only {} prompts, whose "
+      "continuations have at most {} tokens in total; give more data, or allow longer answers",
+      model.options.tokens, model.prompts.size(), possible));
 }
 
 // Lists other ways in which the model may fit, to end a sentence.
@@ -165,18 +165,17 @@ SelfGenerationPlan PlanSelfGeneration(const SelfGeneration& model, uint64_t limi
     const char* place = model.device.is_cpu() ? "memory" : "GPU memory";
     if (!plan) {
       throw ResourceError(
-          fmt::format("own words: generating one text at a time needs {:.2f} GB of {} with all "
-                      "weights in memory, or {:.2f} GB if weights are read again for every token, "
-                      "but only {:.2f} GB may be used",
+          fmt::format("generating text, one sequence at a time, needs {:.2f} GB of {} with all "
+                      "weights in memory, or {:.2f} GB if the weights are read again for every "
+                      "token, but only {:.2f} GB may be used",
                       Gigabytes(needed), place, Gigabytes(planner.needed()), Gigabytes(limit)),
           Remedy::kShorterAnswers);
     }
     if (!model.options.stream) {
       throw ResourceError(fmt::format(
-          "own words: with all its weights the model needs {:.2f} GB of {}, but only {:.2f} GB "
-          "may be used, so each of {} steps would read the weights again, {:.2f} TB in total; "
-          "allow "
-          "that with self_stream, or ask for fewer tokens or shorter answers{}",
+          "generating text needs {:.2f} GB of {} with all weights in memory, but only {:.2f} GB "
+          "may be used; otherwise, each of {} steps reads the weights again, {:.2f} TB in total; "
+          "allow that with --self-stream, or ask for fewer tokens or shorter answers{}",
           Gigabytes(needed), place, Gigabytes(limit), plan->steps,
           static_cast<double>(plan->bytes_read) / 1e12, OtherWays(model)));
     }

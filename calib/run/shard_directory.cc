@@ -120,7 +120,7 @@ ShardSet ShardSet::Open(const std::vector<fs::path>& directories) {
                                    next->path.string(), place.Name()));
     }
     if (place.number < number) {
-      throw InputError(fmt::format("{} is there twice: {} and {}", place.Name(),
+      throw InputError(fmt::format("{} was given twice: {} and {}", place.Name(),
                                    std::prev(next)->path.string(), next->path.string()));
     }
     ++next;
@@ -161,8 +161,8 @@ void ShardSet::CheckRun(const Json& run, size_t num_layers,
         ReadableDifferences(WhatIsObserved(shard.document.run), WhatIsObserved(run));
     if (differences.empty()) continue;
     throw InputError(
-        fmt::format("{} belongs to a run with other options (was: the shard's, now: "
-                    "yours):{}\ngive --merge the options that all its shards had",
+        fmt::format("{} belongs to a run with other options ('was' is the shard's value, 'now' is "
+                    "yours):{}\ngive --merge the options that all shards were made with",
                     shard.path.string(), differences));
   }
   size_t sequence = 0;

@@ -129,14 +129,16 @@ RefinedSide Refine(const Loss& loss, const Samples& fit, const Samples& held_out
 
 void CheckRows(const RefinementProblem& problem) {
   if (!problem.rows.fit.empty() && !problem.rows.held_out.empty()) return;
-  throw InputError("refining rotations needs sequences to fit and others to check them on");
+  throw InputError(
+      "refining rotations needs some sequences to fit to and others to check on; give more data");
 }
 
 }  // namespace
 
 RefinementRows SplitRows(std::vector<RefinementSequence> sequences) {
   if (sequences.empty() || (sequences.size() == 1 && sequences[0].k.size(0) < 2))
-    throw InputError("refining rotations needs calibration rows of at least two tokens");
+    throw InputError(
+        "refining rotations needs calibration rows of at least two tokens; give more data");
   if (sequences.size() == 1) {
     const RefinementSequence& all = sequences[0];
     const int64_t middle = all.k.size(0) / 2;

@@ -158,7 +158,7 @@ AutoScorer::AutoScorer(const ObservedLayer& layer, const LayerSpec& spec,
   }
   if (with_rows.empty()) {
     throw InputError(fmt::format("layer {}: no document has two held-out rows within its first or "
-                                 "last {} tokens, so nothing can be chosen with them",
+                                 "last {} tokens, so no choice can be made",
                                  spec.layer_id, kTokens),
                      Remedy::kHoldOutMore);
   }

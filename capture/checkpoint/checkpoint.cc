@@ -28,11 +28,11 @@ Checkpoint Checkpoint::Open(const std::filesystem::path& directory) {
       if (!weights.weight_map.empty()) {
         const auto listed = weights.weight_map.find(tensor);
         if (listed == weights.weight_map.end() || listed->second != file) {
-          throw InputError(
-              fmt::format("{}: contains tensor {}, which {} lists {}; the files belong to "
-                          "different versions, so download the model again",
-                          (directory / file).string(), Quoted(tensor), kWeightIndexFile,
-                          listed == weights.weight_map.end() ? "nowhere" : "in " + listed->second));
+          throw InputError(fmt::format(
+              "{}: contains tensor {}, which {} {}; the files belong to different versions, so "
+              "download the model again",
+              (directory / file).string(), Quoted(tensor), kWeightIndexFile,
+              listed == weights.weight_map.end() ? "does not list" : "lists in " + listed->second));
         }
       }
       checkpoint.index_.emplace(tensor, shard);
@@ -66,10 +66,11 @@ void Checkpoint::TakeNames() {
 
 void Checkpoint::RequireOwnNames() const {
   if (!renamed_) return;
-  throw InputError(fmt::format(
-      "{}: its tensors do not have the names that the model's class uses, so a copy of it cannot "
-      "be edited; save the model again with transformers (from_pretrained, then save_pretrained)",
-      directory_.string()));
+  throw InputError(
+      fmt::format("{}: its tensors do not have the names that the model's class uses, so the "
+                  "export cannot edit a copy of it; save the model again with transformers "
+                  "(from_pretrained, then save_pretrained)",
+                  directory_.string()));
 }
 
 Checkpoint Checkpoint::OpenGguf(const std::filesystem::path& model) {

@@ -174,7 +174,7 @@ void ReadEntries(GgufReader& in, uint64_t count, GgufFile& out) {
     const std::string_view key = in.String(kMaxKey, "a key");
     const GgufValue value = ReadGgufValue(in, in.Number<uint32_t>("a value's type"));
     if (!out.entries.emplace(key, value).second)
-      in.Fail(fmt::format("key {} is there twice", Quoted(key)));
+      in.Fail(fmt::format("key {} appears twice", Quoted(key)));
   }
   const auto alignment = out.entries.find(kGgufAlignmentKey);
   if (alignment == out.entries.end()) return;
@@ -208,7 +208,7 @@ void ReadInfos(GgufReader& in, uint64_t count, GgufFile& out) {
     GgufTensorInfo tensor;
     tensor.name = in.String(kMaxName, "a tensor's name");
     if (!names.insert(tensor.name).second)
-      in.Fail(fmt::format("tensor {} is there twice", Quoted(tensor.name)));
+      in.Fail(fmt::format("tensor {} appears twice", Quoted(tensor.name)));
     const auto num_dims = in.Number<uint32_t>("a tensor's number of dimensions");
     if (num_dims < 1 || num_dims > kMaxGgufDims) {
       in.Fail(fmt::format("tensor {} has {} dimensions; expected 1 to {}", Quoted(tensor.name),
@@ -240,7 +240,7 @@ void PlaceTensors(const GgufReader& in, GgufFile& out) {
   for (size_t i = 0; i < out.tensors.size(); ++i) {
     GgufTensorInfo& tensor = out.tensors[i];
     if (tensor.offset != expected) {
-      in.Fail(fmt::format("tensor {} is at offset {}; expected {}, where the one before it ends",
+      in.Fail(fmt::format("tensor {} is at offset {}; expected {}, where the previous tensor ends",
                           Quoted(tensor.name), tensor.offset, expected));
     }
     if (tensor.size == 0) {
@@ -321,7 +321,7 @@ std::optional<std::vector<T>> Elements(const GgufFile& file, std::string_view ke
   if (entry == file.entries.end()) return std::nullopt;
   const auto* const array = std::get_if<GgufArray>(&entry->second);
   if (array == nullptr)
-    FailType(file, key, fmt::format("an array, each {}", expected), entry->second);
+    FailType(file, key, fmt::format("an array of values, each {}", expected), entry->second);
   std::vector<T> out;
   out.reserve(array->count);
   GgufReader in(file.file.path(), array->bytes);

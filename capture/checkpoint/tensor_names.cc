@@ -56,7 +56,7 @@ std::vector<std::string> NamesToReadBy(const std::vector<std::string>& stored,
   for (size_t i = 0; i < names.size(); ++i) {
     if (seen.insert(names[i]).second) continue;
     throw InputError(
-        fmt::format("{}: tensor {} is there twice, with and without the prefix that a PyTorch "
+        fmt::format("{}: tensor {} appears twice, with and without the prefix that a PyTorch "
                     "wrapper adds to names; save the model again",
                     what, Quoted(names[i])));
   }

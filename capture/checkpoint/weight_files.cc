@@ -131,8 +131,8 @@ std::string WhatElseIsIn(const fs::path& directory) {
   std::ranges::sort(gguf);
   if (!shards.empty()) {
     return fmt::format(
-        "; there are {} shards without the {} that lists their tensors; download it from the "
-        "model's source, or load the model with transformers and save it again",
+        "; it contains {} shards without the {} that lists their tensors; download that file from "
+        "the model's source, or load the model with transformers and save it again",
         shards.size(), kWeightIndexFile);
   }
   if (consolidated) {
@@ -140,13 +140,14 @@ std::string WhatElseIsIn(const fs::path& directory) {
            "the files for transformers (model*.safetensors, config.json, tokenizer.json) of the "
            "same model";
   }
-  if (!gguf.empty()) return fmt::format("; there is a GGUF; give the file {} itself", gguf.front());
+  if (!gguf.empty())
+    return fmt::format("; it contains the GGUF file {}; give that file itself", gguf.front());
   if (others.size() == 1) {
-    return fmt::format("; there is {}; if that contains all weights, rename it to {}",
+    return fmt::format("; it contains {}; if that file has all weights, rename it to {}",
                        others.front(), kSingleWeightFile);
   }
   if (!pickles.empty()) {
-    return fmt::format("; {} is a pickle, which is not read; convert it to safetensors first",
+    return fmt::format("; {} is a pickle, which is not supported; convert it to safetensors first",
                        pickles.front());
   }
   return "";

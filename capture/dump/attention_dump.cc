@@ -124,9 +124,9 @@ void CheckDumpLayer(const DumpLayer& layer, const std::string& what) {
   for (const CacheReader& reader : layer.readers) {
     check("num_q_heads of a reader", reader.num_q_heads, kMaxHeads);
     if (reader.num_q_heads % layer.num_kv_heads != 0) {
-      throw InputError(
-          fmt::format("{}: layer {} reads {} KV heads with {} query heads, which is not a multiple",
-                      what, reader.layer_id, layer.num_kv_heads, reader.num_q_heads));
+      throw InputError(fmt::format(
+          "{}: layer {} reads {} KV heads with {} query heads, expected a multiple of the KV heads",
+          what, reader.layer_id, layer.num_kv_heads, reader.num_q_heads));
     }
   }
   if (layer.window && *layer.window < 1) {

@@ -56,7 +56,7 @@ DumpReader::DumpReader(const std::filesystem::path& path) : file_(path), name_(p
     const auto tokens = static_cast<int64_t>(ids_.size());
     CheckShape(kLogits, Hdf5Type::kFloat32, {tokens, -1});
     logits_width_ = file_.dataset(kLogits).shape[1];
-    if (logits_width_ < 1) Refuse(kLogits, "a vocabulary of 0 tokens");
+    if (logits_width_ < 1) Refuse(kLogits, "has a vocabulary of 0 tokens");
   }
 }
 
@@ -146,7 +146,8 @@ void DumpReader::ReadSequences() {
   }
   const auto negative = std::find_if(ids_.begin(), ids_.end(), [](int32_t id) { return id < 0; });
   if (negative != ids_.end()) {
-    Refuse(kInputIds, fmt::format("token {} has id {}", negative - ids_.begin(), *negative));
+    Refuse(kInputIds, fmt::format("token {} has id {}, expected at least 0",
+                                  negative - ids_.begin(), *negative));
   }
   if (file_.Exists(kDomains)) {
     const auto count = static_cast<int64_t>(lengths_.size());
@@ -158,7 +159,7 @@ void DumpReader::ReadSequences() {
   CheckShape(kCounted, Hdf5Type::kUInt8, {tokens});
   counted_ = file_.Read<uint8_t>(kCounted, {tokens});
   if (std::ranges::any_of(counted_, [](uint8_t value) { return value > 1; }))
-    Refuse(kCounted, "expected 0 and 1");
+    Refuse(kCounted, "contains values other than 0 and 1");
 }
 
 std::vector<int> DumpReader::LayerIds(std::string_view group) const {
@@ -200,7 +201,7 @@ DumpLayer DumpReader::ReadLayer(int layer_id) const {
     if (layer.latent_rank < 1) Refuse(group, fmt::format("{} must be above 0", kLatentRank));
   } else if (file_.Exists(LayerPath(layer_id, DumpTensorName(DumpTensor::kCKv))) ||
              file_.Exists(LayerPath(layer_id, DumpTensorName(DumpTensor::kKPe)))) {
-    Refuse(group, fmt::format("{} is {}, but there are latents", kKind, Quoted(kind)));
+    Refuse(group, fmt::format("{} is {}, but the layer has latents", kKind, Quoted(kind)));
   }
   layer.scale = file_.DoubleAttribute(group, kScale);
   layer.softcap = file_.DoubleAttribute(group, kSoftcap);
@@ -296,7 +297,7 @@ void DumpReader::ReadScoreRows(const DumpLayer& layer) {
   if (file_.Exists(scores) != scored || file_.Exists(lse) != scored ||
       (!first && scored == score_rows_.empty())) {
     Refuse(LayerPath(layer.layer_id),
-           fmt::format("{}, {} and {} must all be there in every layer, or in no layer", kLse,
+           fmt::format("{}, {} and {} must all be present in every layer or in no layer", kLse,
                        kScoreRows, kScores));
   }
   if (!scored) return;

@@ -131,7 +131,9 @@ class Inspector {
     if (H5Pget_layout(creation.get()) != H5D_VIRTUAL) return false;
     size_t count = 0;
     Require(H5Pget_virtual_count(creation.get(), &count) >= 0, path, "count the sources");
-    if (count > kMaxSources) Refuse(path, "is virtual with too many sources");
+    if (count > kMaxSources)
+      Refuse(path,
+             fmt::format("is virtual with {} sources, expected at most {}", count, kMaxSources));
     const auto name_of = [&](auto get, size_t i) {
       std::array<char, 1024> buffer;
       const ssize_t length = get(creation.get(), i, buffer.data(), buffer.size());
@@ -147,8 +149,8 @@ class Inspector {
                fmt::format("is virtual with source {}, which is not a file in the same directory",
                            Quoted(file)));
       if (name_of(H5Pget_virtual_dsetname, i) != path)
-        Refuse(path,
-               fmt::format("is virtual with another dataset of {} as its source", Quoted(file)));
+        Refuse(path, fmt::format("is virtual, but its source in {} is a dataset of another name",
+                                 Quoted(file)));
       const Hdf5Handle to(H5Pget_virtual_vspace(creation.get(), i)),
           from(H5Pget_virtual_srcspace(creation.get(), i));
       std::array<hsize_t, kHdf5MaxRank> first{}, last{};

@@ -85,7 +85,7 @@ AtomicDirectory::AtomicDirectory(std::filesystem::path path, Target target)
   struct stat status {};
   const bool exists = lstat(path_.c_str(), &status) == 0;
   if (target == Target::kReplace && !(exists && S_ISDIR(status.st_mode)))
-    throw InputError(fmt::format("{}: expected a directory to replace", path_.string()));
+    throw InputError(fmt::format("{}: expected an existing directory to replace", path_.string()));
   if (target == Target::kNew && exists) {
     throw InputError(
         fmt::format("{} exists already and is never overwritten; remove it or choose "

@@ -27,7 +27,7 @@ namespace {
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 [[noreturn]] void Refuse(std::string_view what, size_t offset, const std::string& why) {
-  throw InputError(fmt::format("{}: not acceptable as JSON at byte {}: {}", what, offset, why));
+  throw InputError(fmt::format("{}: JSON refused at byte {}: {}", what, offset, why));
 }
 
 // Reads the text and tells the handler the lexer's position.

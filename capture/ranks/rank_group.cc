@@ -292,8 +292,8 @@ void RankGroup::Join(std::chrono::milliseconds timeout) {
       // This process owns the store, so it waits until the rank with another size has read "all".
       AwaitKey(*impl_->store, fmt::format("read/{}", r),
                std::chrono::steady_clock::now() + kReading);
-      throw UsageError(
-          fmt::format("rank {} was started as one of {}, but rank 0 as one of {}", r, says, own));
+      throw UsageError(fmt::format(
+          "rank {} was started as one of {} ranks, but rank 0 as one of {}", r, says, own));
     }
     impl_->store->set("all", BytesOf(own));
   } else {
@@ -311,8 +311,8 @@ void RankGroup::Join(std::chrono::milliseconds timeout) {
       }
     }
     if (all != own) {
-      throw UsageError(fmt::format("rank {} was started as one of {}, but rank 0 as one of {}",
-                                   rank(), own, all));
+      throw UsageError(fmt::format(
+          "rank {} was started as one of {} ranks, but rank 0 as one of {}", rank(), own, all));
     }
   }
   impl_->store->setTimeout(kPatience);

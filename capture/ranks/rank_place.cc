@@ -23,7 +23,8 @@ class Variables {
     const char* const end = text->data() + text->size();
     const auto [at, error] = std::from_chars(text->data(), end, value);
     if (error != std::errc() || at != end || value < 0)
-      throw UsageError(fmt::format("the environment variable {}={} is not a number", name, *text));
+      throw UsageError(
+          fmt::format("the environment variable {}={} is not a number of at least 0", name, *text));
     return value;
   }
   int IntOr(const std::string& name, int other) const { return Has(name) ? Int(name) : other; }
@@ -48,8 +49,9 @@ void Check(const RankPlace& place) {
       place.local_size <= place.size && place.port > 0 && place.port < 65536)
     return;
   throw UsageError(fmt::format(
-      "{}: rank {} of {}, {} of {} on this machine, and port {} contradict each other; let only "
-      "the launcher set these variables",
+      "{}: found rank {} of {}, local rank {} of {} and port {}; expected ranks below these "
+      "numbers, no more local ranks than ranks, and a port from 1 to 65535; let only the launcher "
+      "set these variables",
       place.launcher, place.rank, place.size, place.local_rank, place.local_size, place.port));
 }
 

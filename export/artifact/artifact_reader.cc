@@ -266,11 +266,12 @@ std::string Artifact::ChoiceAt(double bits) const {
     if (budget == bits) return choice;
     there += fmt::format("{}{:g}", there.empty() ? "" : ", ", budget);
   }
-  throw InputError(fmt::format(
-      "{}: contains no choice at {:g} bits{}; oscar-calibrate --bits {},{:g} makes a "
-      "choice at each",
-      directory().string(), bits, there.empty() ? " or at any other number" : ", but at " + there,
-      there.empty() ? "2" : there, bits));
+  throw InputError(
+      fmt::format("{}: contains no choice at {:g} bits{}; oscar-calibrate --bits {},{:g} makes a "
+                  "choice at each",
+                  directory().string(), bits,
+                  there.empty() ? " or at any other number" : ", but choices at " + there,
+                  there.empty() ? "2" : there, bits));
 }
 
 StoredChoice Artifact::ReadChoice(int layer_id, std::string_view name) const {

@@ -91,8 +91,9 @@ std::optional<std::vector<LayerTypes>> TypesFor(const CacheTypeRecord& record,
   if (typed == nullptr || !Knows(record.layers, *typed)) return {};
   const double least = LeastBits(*typed, record.layers), budget = bits == 0 ? record.bits : bits;
   if (budget < least) {
-    throw UsageError(fmt::format("{:g} bits per value: {} stores at least {:g}, including scales",
-                                 budget, runtime, least));
+    throw UsageError(fmt::format(
+        "{:g} bits per value were requested, but {} stores at least {:g}, including scales", budget,
+        runtime, least));
   }
   return PlanTypes(*typed, record.layers, budget, record.price).layers;
 }

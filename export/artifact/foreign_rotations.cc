@@ -119,8 +119,8 @@ Json ImportMoments(const std::vector<fs::path>& paths, const Json& program,
         number(ranks[r], "tp_size") != std::ssize(ranks) ||
         ranks[r].moments.size() != ranks[0].moments.size()) {
       throw InputError(
-          fmt::format("{}: {} files of moments, expected ranks 0 to {} of a single run", first,
-                      ranks.size(), number(ranks[0], "tp_size") - 1));
+          fmt::format("{}: found {} files of moments, expected ranks 0 to {} of a single run",
+                      first, ranks.size(), number(ranks[0], "tp_size") - 1));
     }
   }
   std::vector<LayerMoments> layers;
@@ -136,7 +136,7 @@ Json ImportMoments(const std::vector<fs::path>& paths, const Json& program,
     if (kv_heads <= 0 || m.num_kv_heads != kv_heads || q_heads % kv_heads != 0) {
       throw InputError(
           fmt::format("{}: layer {} has {} KV heads and {} query heads, expected {} KV heads and a "
-                      "multiple of them",
+                      "multiple of that many query heads",
                       first, m.layer_id, m.num_kv_heads, q_heads, kv_heads));
     }
     layers.push_back(std::move(m));

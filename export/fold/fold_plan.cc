@@ -134,9 +134,10 @@ std::vector<KeyTransform> Rotated(const Artifact& artifact, const LayerSpec& lay
                     "model has {} of dimension {}",
                     layer.layer_id, side.num_rotations, side.dim, a.num_kv_heads, a.v_head_dim));
   if (!side.mean.empty() || !side.pair_scale.empty() || !side.query_rotation.empty()) {
-    throw InputError(fmt::format(
-        "layer {}: the choice for values needs more than a rotation, which weights cannot hold",
-        layer.layer_id));
+    throw InputError(
+        fmt::format("layer {}: the choice for values needs means, scales or a query matrix, but "
+                    "weights can hold only its rotation",
+                    layer.layer_id));
   }
   std::vector<KeyTransform> values;
   for (int64_t head = 0; head < a.num_kv_heads; ++head) {

@@ -42,7 +42,7 @@ class Edits {
     if (attention_.qk_norm && count != 1) {
       throw UsageError(
           fmt::format("layer {}: its QK-norm has one weight for all heads, so key scales cannot "
-                      "differ by head, but there are {} sets",
+                      "differ by head, but {} sets of scales were given",
                       layer_.layer_id, count));
     }
     OSCAR_CHECK(count == 1 || count == static_cast<size_t>(attention_.num_kv_heads));
@@ -54,7 +54,7 @@ class Edits {
         if (d[i] == d[pairs.Partner(i)]) continue;
         throw UsageError(
             fmt::format("layer {}: scales {:g} and {:g} of channels {} and {} do not commute with "
-                        "rope, which turns them together",
+                        "rope, which rotates the two as a pair",
                         layer_.layer_id, d[i], d[pairs.Partner(i)], i, pairs.Partner(i)));
       }
     }

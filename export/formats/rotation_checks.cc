@@ -170,7 +170,7 @@ void CheckLayersAgree(const RotationFile& file) {
   const auto& first = file.layers.front();
   for (const RotationLayer& layer : file.layers) {
     if (!ids.insert(layer.layer_id).second) {
-      throw InputError(fmt::format("{}: layer {} is there twice", where, layer.layer_id));
+      throw InputError(fmt::format("{}: layer {} appears twice", where, layer.layer_id));
     }
     for (const auto& [field, name] :
          {std::pair{&RotationLayer::q_rotation, "q_rotation"},
@@ -179,8 +179,8 @@ void CheckLayersAgree(const RotationFile& file) {
           std::pair{&RotationLayer::pair_scale, "pair_scale"}}) {
       if (static_cast<bool>(layer.*field) != static_cast<bool>(first.*field)) {
         throw InputError(
-            fmt::format("{}: {} is there for layer {} but not for layer {}; expected "
-                        "on every layer or on none",
+            fmt::format("{}: {} is present for layer {} but not for layer {}; expected it for "
+                        "every layer or for none",
                         where, name, layer.*field ? layer.layer_id : first.layer_id,
                         layer.*field ? first.layer_id : layer.layer_id));
       }

@@ -61,7 +61,7 @@ RotationFile ReadRotationFile(const PtFile& file) {
     if (schema.matches(file.root())) return schema.read(file);
     supported += fmt::format("\n  {}", schema.holds);
   }
-  throw InputError(fmt::format("{}: contains a {}, which is none of the known contents:{}",
+  throw InputError(fmt::format("{}: contains a {}, but only these contents are known:{}",
                                file.path().string(), PtTypeName(file.root()), supported));
 }
 

@@ -32,7 +32,7 @@ std::vector<double> Values(const PtFile& file, const PtDict& entry, const char* 
     fits = tensor.shape[d] > 0 && (expected[d] == 0 || tensor.shape[d] == expected[d]);
   }
   if (!fits) {
-    throw InputError(fmt::format("{} has shape [{}], expected [{}] (0: any)", what,
+    throw InputError(fmt::format("{} has shape [{}], expected [{}] (0 means any size)", what,
                                  fmt::join(tensor.shape, ", "), fmt::join(expected, ", ")));
   }
   std::vector<double> values = file.Doubles(tensor, what);
@@ -128,7 +128,7 @@ RotationFile ReadMoments(const PtFile& file) {
           throw InputError(
               where + ": layers share tensors, but moments of different layers must be separate");
         }
-        if (!ids.insert(id).second) throw InputError(where + ": is there twice");
+        if (!ids.insert(id).second) throw InputError(where + ": appears twice");
         out.moments.push_back(std::move(layer));
       });
   return out;

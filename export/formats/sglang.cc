@@ -32,8 +32,8 @@ bool HasPerHead(const SglangExport& rotations) {
     for (const SglangSide* side : {&layer.k, &layer.v}) {
       if (!side->shared || !side->shared_eigenvalues) {
         throw InputError(
-            fmt::format("layer {} lacks a shared rotation or its eigenvalues, which "
-                        "version 1 files hold",
+            fmt::format("layer {} lacks a shared rotation or its eigenvalues, which version 1 "
+                        "files must contain",
                         layer.layer_id));
       }
     }

@@ -67,7 +67,8 @@ std::vector<int64_t> ReadLengths(const fs::path& path) {
       std::memcpy(&value, bytes.data() + at, sizeof value);
     }
     if (value < 1 || value > std::numeric_limits<int32_t>::max()) {
-      throw InputError(fmt::format("{}: contains a sequence of {} tokens", path.string(), value));
+      throw InputError(fmt::format("{}: contains a sequence of {} tokens, expected 1 to 2^31 - 1",
+                                   path.string(), value));
     }
     lengths.push_back(value);
   }

@@ -53,8 +53,8 @@ BitsByLayer BitsFor(const Artifact& artifact, std::string_view exporter, double 
   const auto types = record ? TypesFor(*record, exporter, bits) : std::nullopt;
   if (bits != 0 && !types) {
     throw InputError(
-        fmt::format("{}: does not contain the costs of types for {}, so types cannot be chosen for "
-                    "a budget; measure them with oscar-calibrate --for {} --bits B",
+        fmt::format("{}: contains no costs of cache types for {}, so types cannot be chosen for a "
+                    "budget; measure the costs with oscar-calibrate --for {} --bits B",
                     artifact.directory().string(), exporter, exporter));
   }
   if (!types) return {BitsOf(artifact)};

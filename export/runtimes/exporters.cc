@@ -108,8 +108,8 @@ std::span<const Exporter> AllExporters() {
                          "format; use --to sglang-oct for their rotations",
        .write = WriteUpstreamMomentsFiles},
       {.name = "safetensors",
-       .help = "rotations with everything that belongs to them, also for a single side, as "
-               "oscar-validate --rotation reads them",
+       .help = "rotations with their means, scales and inverse matrices, also for a single side, "
+               "in the format that oscar-validate --rotation reads",
        .carries =
            "the headline choice: rotations, means, scales and the matrices that undo the rotations",
        .of_latents = "the rotations of latents",

@@ -102,7 +102,7 @@ void WriteModelOptFiles(const Artifact& artifact, const ExportRequest& request,
           "no rotations,\n# no means, no windows. vLLM needs pull requests 56155 and 56156, which "
           "are open.\ntrtllm-serve {}\n# vLLM: vllm serve {} --kv-cache-dtype auto\n",
           algorithm, ShellWord(model), request.whole_copy ? "It has" : "MODEL_WITH_SCALES",
-          typed ? "Types are chosen by what each costs the next token."
+          typed ? "Types are chosen by the next-token KL that each causes."
                 : "Fewer than 4 bits are stored in 4 (NVFP4).",
           request.whole_copy ? ShellWord(fs::absolute(output).string()) : "MODEL_WITH_SCALES",
           request.whole_copy ? ShellWord(fs::absolute(output).string()) : "MODEL_WITH_SCALES"));

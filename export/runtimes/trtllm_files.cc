@@ -48,7 +48,7 @@ void WriteTrtllmFiles(const Artifact& artifact, const ExportRequest& request,
           "holds scales of FP8\n# and NVFP4 (--to modelopt writes them). The map needs pull "
           "request 13695, which is open.\ntrtllm-serve {} --extra_llm_api_options {}\n",
           model,
-          typed ? "in types chosen by what each costs the next token"
+          typed ? "in types chosen by the next-token KL that each causes"
                 : "each in the smallest type with at least that many bits",
           ShellWord(LaunchPath(artifact.manifest())),
           ShellWord(std::filesystem::absolute(output / "extra_llm_api_options.yaml").string())));

@@ -124,7 +124,7 @@ std::shared_ptr<const CacheMethod> OfArtifact(const std::string& name, const Cac
   };
   guest.available = [&method, other](const MethodContext& context) {
     if (method.available && !method.available(other->Of(context))) {
-      throw InputError(fmt::format("{}: lacks what {} needs",
+      throw InputError(fmt::format("{}: does not contain the data that method {} needs",
                                    other->artifact().directory().string(), method.name));
     }
     return true;

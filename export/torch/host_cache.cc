@@ -31,8 +31,9 @@ void CheckSide(const PagedSide& side, const char* name) {
                     side.dim % side.quant_group_size == 0;
   if (fits) return;
   throw UsageError(fmt::format(
-      "cache of {}: head dim {}, {} bits, quantization groups of {}; supported: multiples of 32 "
-      "from {} to {}, 2 to 4 bits, groups that divide the head and are multiples of {}",
+      "the cache of {} has head dim {}, {} bits and quantization groups of {}; supported: "
+      "multiples of 32 from {} to {}, 2 to 4 bits, groups that divide the head and are multiples "
+      "of {}",
       name, side.dim, side.bits, side.quant_group_size, kMinCacheDim, kMaxCacheDim, kGroupStep));
 }
 
@@ -65,18 +66,18 @@ CacheShape CacheShapeOf(std::span<const int64_t> format) {
   constexpr size_t kFields = 12;
   if (format.size() != kFields)
     throw UsageError(fmt::format(
-        "a cache format with {} numbers; expected {}: k_dim, k_bits, k_group, v_dim, v_bits, "
+        "the cache format has {} numbers, expected {}: k_dim, k_bits, k_group, v_dim, v_bits, "
         "v_group, metadata, page_tokens, sink_tokens, recent_slots, recent_tokens, step",
         format.size(), kFields));
   for (const int64_t field : format)
     if (field < 0 || field > std::numeric_limits<int>::max() / 2)
-      throw UsageError(fmt::format("a cache format contains the invalid number {}", field));
+      throw UsageError(
+          fmt::format("the cache format contains {}, expected numbers from 0 to 2^30 - 1", field));
   const auto at = [&](size_t i) { return static_cast<int>(format[i]); };
   if (at(6) > static_cast<int>(MetadataType::kByte))
-    throw UsageError(
-        fmt::format("metadata type {} of a cache; supported: 0 (float32), 1 (bfloat16) and 2 "
-                    "(bytes)",
-                    at(6)));
+    throw UsageError(fmt::format(
+        "the cache has metadata type {}; supported: 0 (float32), 1 (bfloat16) and 2 (bytes)",
+        at(6)));
   CacheShape shape{.format = {.k = {at(0), at(1), at(2)},
                               .v = {at(3), at(4), at(5)},
                               .metadata = static_cast<MetadataType>(at(6)),
@@ -89,15 +90,14 @@ CacheShape CacheShapeOf(std::span<const int64_t> format) {
   CheckSide(shape.format.v, "values");
   const int page = shape.format.page_tokens;
   if (page != 16 && page != 64 && page != 128)
-    throw UsageError(fmt::format("cache pages of {} tokens; supported: 16, 64 and 128", page));
+    throw UsageError(fmt::format("a cache page has {} tokens; supported: 16, 64 and 128", page));
   if (shape.step != 1 && shape.step != 8)
-    throw UsageError(fmt::format("{} tokens quantized at a time; supported: 1 and 8", shape.step));
+    throw UsageError(fmt::format("the step is {} tokens; supported: 1 and 8", shape.step));
   if (shape.sink_tokens % kTileTokens != 0 || shape.recent_slots % kTileTokens != 0 ||
       shape.recent_slots < shape.recent_tokens + shape.step)
     throw UsageError(fmt::format(
-        "cache windows of {} sink tokens and {} slots for {} recent tokens; the first "
-        "two must be multiples of {}, and there must be {} slots more than recent "
-        "tokens",
+        "the cache windows have {} sink tokens and {} slots for {} recent tokens; the first two "
+        "numbers must be multiples of {}, and there must be {} slots more than recent tokens",
         shape.sink_tokens, shape.recent_slots, shape.recent_tokens, kTileTokens, shape.step));
   return shape;
 }
@@ -140,8 +140,8 @@ void CheckRequests(const HostCache& cache, const int32_t* row_begin, int64_t num
                       "not made by advance with this format",
                       r, length, quantized, cache.shape.Quantized(length)));
     if (cache.window_of_request[r] < 0 || cache.window_of_request[r] >= cache.num_windows)
-      throw UsageError(fmt::format("request {} has window {} of {}", r, cache.window_of_request[r],
-                                   cache.num_windows));
+      throw UsageError(fmt::format("request {} uses window {}, but the cache has {} windows", r,
+                                   cache.window_of_request[r], cache.num_windows));
     const int64_t num_pages = (quantized + page_tokens - 1) / page_tokens;
     if (num_pages > cache.page_table_stride)
       throw UsageError(fmt::format("request {} needs {} pages, but its table has {}", r, num_pages,
@@ -149,12 +149,13 @@ void CheckRequests(const HostCache& cache, const int32_t* row_begin, int64_t num
     for (int64_t i = 0; i < num_pages; ++i) {
       const int32_t page = cache.page_table[r * cache.page_table_stride + i];
       if (page < 0 || page >= cache.num_pages)
-        throw UsageError(fmt::format("request {} has page {} of {}", r, page, cache.num_pages));
+        throw UsageError(fmt::format("request {} uses page {}, but the cache has {} pages", r, page,
+                                     cache.num_pages));
     }
   }
   if (row_begin != nullptr && (row_begin[0] != 0 || row_begin[cache.num_requests] != num_rows))
-    throw UsageError(fmt::format("requests have rows {} to {}, but there are only {} rows",
-                                 row_begin[0], row_begin[cache.num_requests], num_rows));
+    throw UsageError(fmt::format("the requests have rows {} to {}, expected 0 to {}", row_begin[0],
+                                 row_begin[cache.num_requests], num_rows));
 }
 
 RecordSide::RecordSide(const CacheFormat& format, bool values)

@@ -56,8 +56,10 @@ std::tuple<at::Tensor, at::Tensor> MakeCache(at::IntArrayRef format, int64_t num
                                              at::Device device) {
   const CacheShape shape = CacheShapeOf({format.data(), format.size()});
   if (num_kv_heads < 1 || num_pages < 0 || num_windows < 1)
-    throw UsageError(fmt::format("a cache of {} heads, {} pages and {} windows", num_kv_heads,
-                                 num_pages, num_windows));
+    throw UsageError(
+        fmt::format("the cache has {} heads, {} pages and {} windows; expected at least 1 head and "
+                    "1 window, and no negative number of pages",
+                    num_kv_heads, num_pages, num_windows));
   const at::TensorOptions options = at::TensorOptions().device(device);
   return {at::zeros({num_pages, PageBytes(shape.format, static_cast<int>(num_kv_heads))},
                     options.dtype(at::kByte)),

@@ -58,10 +58,9 @@ ViewTensors MakeView(const at::Tensor& pages, const at::Tensor& windows, const a
       window_of_request.size(0) != requests || requests < 1 ||
       (view.heads.defined() && view.heads.size(0) != num_heads))
     throw UsageError(fmt::format(
-        "a cache of pages of {} bytes, windows of {} heads by {} values, state of {} by {}, {} "
-        "page "
-        "tables, {} windows of requests and {} heads; the format has pages of {} bytes and windows "
-        "of {} values, and a state 4 by requests",
+        "the cache has pages of {} bytes, windows of {} heads by {} values, a state of {} by {}, "
+        "{} page tables, {} windows of requests and {} heads; the format needs pages of {} bytes, "
+        "windows of {} values and a state of 4 by requests",
         pages.size(1), num_heads, windows.size(2), state.size(0), requests, page_table.size(0),
         window_of_request.size(0), view.heads.defined() ? view.heads.size(0) : num_heads,
         page_bytes, view.shape.window_head_values()));
@@ -77,10 +76,10 @@ void CheckHeads(const ViewTensors& view, int64_t layer_heads) {
     fits = fits && *head >= (i == 0 ? 0 : head[-1] + 1) && *head < layer_heads;
   }
   if (fits) return;
-  throw UsageError(
-      fmt::format("a view of {} heads of a layer with {}; without `heads` it must have all heads, "
-                  "with `heads` exactly those, in ascending order",
-                  view_heads, layer_heads));
+  throw UsageError(fmt::format(
+      "the view has {} heads and the layer has {}; without `heads`, these numbers must be equal; "
+      "with `heads`, it must list distinct heads of the layer in ascending order",
+      view_heads, layer_heads));
 }
 
 void CheckRowBegin(const ViewTensors& view, const at::Tensor& row_begin) {
@@ -96,7 +95,9 @@ void CheckAttend(const ViewTensors& view, const AttendTensors& attend, int64_t m
   const at::Device device = view.pages.device();
   const int64_t gqa = attend.gqa_ratio, q_heads = attend.q.size(1), rows = attend.q.size(0);
   if (gqa < 1 || q_heads % gqa != 0)
-    throw UsageError(fmt::format("{} query heads, with {} per KV head", q_heads, gqa));
+    throw UsageError(fmt::format(
+        "{} query heads with {} per KV head; the first number must be a multiple of the second",
+        q_heads, gqa));
   CheckHeads(view, q_heads / gqa);
   const at::ScalarType type = attend.out.scalar_type();
   if (attend.out.dim() != 3 || attend.out.size(0) != rows || attend.out.size(1) != q_heads ||
@@ -109,15 +110,16 @@ void CheckAttend(const ViewTensors& view, const AttendTensors& attend, int64_t m
     CheckTensor(attend.sinks, "sinks", at::kFloat, 1, device);
     if (attend.sinks.size(0) != q_heads)
       throw UsageError(
-          fmt::format("{} attention sinks for {} query heads", attend.sinks.size(0), q_heads));
+          fmt::format("{} attention sinks for {} query heads; expected one for each head",
+                      attend.sinks.size(0), q_heads));
   }
   CheckRowBegin(view, attend.row_begin);
-  if (max_length < 1) throw UsageError(fmt::format("invalid max_length {}", max_length));
+  if (max_length < 1)
+    throw UsageError(fmt::format("max_length is {}, expected at least 1", max_length));
   const bool tails = attend.tail.k.defined() && attend.tail.v.defined();
   if (!tails && max_rows > 1)
     throw UsageError(fmt::format(
-        "up to {} queries per request without tails; pass the tails that write returned",
-        max_rows));
+        "up to {} queries per request need tails; pass the tails that write returned", max_rows));
   if (!tails) return;
   CheckTensor(attend.tail.k, "tail_k", at::kBFloat16, 4, device);
   CheckTensor(attend.tail.v, "tail_v", at::kBFloat16, 4, device);

@@ -68,10 +68,11 @@ void CheckWrite(const ViewTensors& view, const WriteTensors& write) {
                       side.clip.size(), heads));
     if (write.rows[s].device() != device || write.rows[s].size(0) != write.rows[0].size(0) ||
         write.rows[s].size(1) != write.rows[0].size(1))
-      throw UsageError(fmt::format("{} has shape {} on {}, but k has shape {}", name,
-                                   fmt::join(write.rows[s].sizes(), " x "),
-                                   write.rows[s].device().str(),
-                                   fmt::join(write.rows[0].sizes(), " x ")));
+      throw UsageError(
+          fmt::format("{} has shape {} on {}; expected the rows and heads of k, whose shape is {}, "
+                      "and the device of the cache",
+                      name, fmt::join(write.rows[s].sizes(), " x "), write.rows[s].device().str(),
+                      fmt::join(write.rows[0].sizes(), " x ")));
   }
   CheckHeads(view, write.rows[0].size(1));
   CheckRowBegin(view, write.row_begin);

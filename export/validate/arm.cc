@@ -222,7 +222,9 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
     if (arm.method->available) (void)arm.method->available(context);  // a guest may throw
     add(arm);
   }
-  if (arms.size() < 2) throw UsageError("there is no configuration to compare with bf16");
+  if (arms.size() < 2)
+    throw UsageError(
+        "there is no configuration to compare with bf16; name one with --arms or --methods");
   return arms;
 }
 

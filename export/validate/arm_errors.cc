@@ -123,10 +123,10 @@ std::vector<double> ArmErrors::Packed(size_t index) const {
 void ArmErrors::AddPacked(std::span<const double> packed) {
   constexpr size_t kCounts = 5;
   const auto damaged = [&] {
-    return InputError(
-        fmt::format("configuration {}: {} stored numbers of a measured layer do not match {} rows",
-                    name_, packed.size(), rows_.rows.size()),
-        Remedy::kStartOver);
+    return InputError(fmt::format("configuration {}: a measured layer was stored as {} numbers, "
+                                  "which do not match {} rows",
+                                  name_, packed.size(), rows_.rows.size()),
+                      Remedy::kStartOver);
   };
   if (packed.size() < kCounts) throw damaged();
   const auto count = [&](size_t i) { return static_cast<int64_t>(packed[i]); };

@@ -44,7 +44,7 @@ Json MergeArms(std::vector<Json> validations) {
       const auto [arm, is_new] = arms.try_emplace(places[i].get<size_t>(), own);
       if (!is_new && arm->second != own) {
         throw InputError(
-            fmt::format("rank {} measured other numbers for the exact model than rank 0; its "
+            fmt::format("rank {} measured different numbers for the exact model than rank 0; its "
                         "memory or GPU is damaged, or computes differently",
                         rank));
       }

@@ -221,7 +221,7 @@ void KernelValidation::CompareOutputs(const AttentionView& view, const at::Tenso
     own[static_cast<size_t>(head)].total.Add({sum(2), sum(3)});
     if (!std::isfinite(sum(0)) || !std::isfinite(sum(2))) {
       throw NumericalError(
-          fmt::format("layer {}, KV head {}: the decode kernel gave NaN or infinity",
+          fmt::format("layer {}, KV head {}: the decode kernel returned NaN or infinity",
                       view.layer.layer_id, head));
     }
   }

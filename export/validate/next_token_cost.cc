@@ -187,8 +187,7 @@ std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
     stopped = run.stop_requested && run.stop_requested();
     return !stopped;
   });
-  if (stopped)
-    throw Interrupted("stopped while measuring the cost to the next token; the layers are kept");
+  if (stopped) throw Interrupted("stopped while measuring next-token KL; finished layers are kept");
   observer.FinishAttention();
   const OutputHead head(run.checkpoint, run.spec, {run.device, run.dtype});
   const int64_t inside = run.windows.sink + run.windows.recent;

@@ -96,7 +96,7 @@ TEST(BudgetsProgram, AnExportTakesOneOfThem) {
     EXPECT_EQ(codes("plain").at(i).at("quant_group_size"), 16);
   }
   EXPECT_TRUE(Exits(write("oscar-torch", "x", {"--bits", "3.5"}), 3,
-                    "no choice at 3.5 bits, but at 3, 2.5, 2, 5"));
+                    "no choice at 3.5 bits, but choices at 3, 2.5, 2, 5"));
   const ProgramExit width = write("sglang", "x", {"--bits", "3"});
   EXPECT_TRUE(Exits(width, 2));
   EXPECT_TRUE(Says(
@@ -175,9 +175,11 @@ TEST(BudgetsProgram, ListsThatMakeNoSenseAreRefused) {
       {{"--bits", "2.5,9"}, "expected at most 8"},
       {{"--bits", "2.5,0"}, "0 cannot be part of a list"},
       {{"--bits", "2.5,1"}, "found 1 in a list, expected 2 to 8"},
-      {{"--bits", "2.1,3"}, "2.1 bits per element were requested, but 2-bit codes take 2.25"},
+      {{"--bits", "2.1,3"},
+       "2.1 bits per element were requested, but 2-bit codes with their scales and zeros take "
+       "2.25"},
       {{"--bits", "2,2.25,2.5,2.75,3,3.25,3.5,3.75,4"}, "9 budgets were given, expected at most 8"},
-      {{"--bits", "2,x"}, "expected a list, each a number"},
+      {{"--bits", "2,x"}, "expected a list of values, each a number"},
       {{"--bits", "2.5,3", "--windows", "auto"}, "give --bits one number"},
       {{"--bits", "2.5,3", "--refine", "5"}, "give --bits one number"},
       {{"--bits", "5,6", "--for", "modelopt"}, "--for modelopt takes one budget"},

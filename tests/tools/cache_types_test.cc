@@ -98,7 +98,7 @@ TEST(CacheTypesProgram, WhatCannotBeIsRefusedFirst) {
            {{"--for", "modelopt", "--bits", "4"}, "at least 4.5 bits per value"},
            {{"--for", "trtllm", "--bits", "6", "--effort", "quick"}, "--effort quick"},
            {{"--for", "any", "--bits", "12"}, "at most 8"},
-           {{"--for", "any", "--bits", "1.5"}, "2-bit codes take 2.25"},
+           {{"--for", "any", "--bits", "1.5"}, "2-bit codes with their scales and zeros take 2.25"},
            {{"--for", "sglang-oct", "--bits", "1.5"}, "sglang-oct stores 2 bits everywhere"}}) {
     const ProgramExit refused =
         RunProgram(OSCAR_CALIBRATE, TinyRun(scratch / "a") + ProgramStrings(flags));

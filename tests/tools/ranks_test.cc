@@ -418,7 +418,7 @@ TEST_F(Apart, ARankWithDamagedEmbeddingsIsNamed) {
       RunApart(RunOf(Bundled(), scratch_ / "out"), RunOf(damaged, scratch_ / "out"));
   EXPECT_TRUE(Exits(exits.rank0, 3));
   EXPECT_TRUE(Exits(exits.rank1, 3));
-  EXPECT_TRUE(Says(exits.rank0.err, "rank 1 read another model.safetensors"));
+  EXPECT_TRUE(Says(exits.rank0.err, "rank 1 read a different model.safetensors"));
   EXPECT_FALSE(fs::exists(scratch_ / "out"));
 }
 

@@ -119,7 +119,7 @@ class Served(unittest.TestCase):
                    *more, **environment)
 
     def test_broken_servers_get_a_clear_error(self):
-        for kind, code, said in (("html", 3, "not acceptable as JSON"), ("refuses", 3, "status 404, expected 200"), ("locked", 3, "OPENAI_API_KEY"),
+        for kind, code, said in (("html", 3, "JSON refused at byte"), ("refuses", 3, "status 404, expected 200"), ("locked", 3, "OPENAI_API_KEY"),
                                  ("silent", 3, "has no logprobs"), ("cuts", 3, "read 5 tokens, but the prompt has 384"),
                                  ("foreign", 3, "tokenizes differently"), ("positive", 3, "logprob 0.5"),
                                  ("outside", 3, "token 99999999"), ("early", 3, "6 tokens generated from 6 prompts"),

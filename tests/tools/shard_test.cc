@@ -119,7 +119,7 @@ TEST_F(Shards, OfTheBundledModelMakeTheBytesOfOneUnlessOneReadOtherWeights) {
   file.close();
   ASSERT_EQ(RunShard(model, 2, 2).code, 0);
   ExpectRefused(model, {PathOf(1, 2), PathOf(2, 2)},
-                PathOf(1, 2).string() + " read another model.safetensors");
+                PathOf(1, 2).string() + " read a different model.safetensors");
 }
 TEST_F(Shards, LeaveBitsByTheNextTokenToTheMerge) {
   Arguments model = FamilyRun("exaone4", scratch_, 12);
@@ -167,7 +167,7 @@ TEST_F(Shards, ThatCannotBeAreRefused) {
     EXPECT_TRUE(Exits(Run(model, more), 2, said));
   };
   refused({"--shard", "4/3"}, "expected I/N with I from 1 to N");
-  refused({"--shard", "1/90"}, "the data only makes 3 pieces");
+  refused({"--shard", "1/90"}, "the data makes only 3 pieces");
   const ProgramExit plan = Run(model, {"--shard", "1/3", "--dry-run"});
   EXPECT_TRUE(plan.code == 0 && Says(plan.out, "disk, shard")) << plan.all();
   EXPECT_FALSE(fs::exists(PathOf(1, 3)));

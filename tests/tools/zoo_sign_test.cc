@@ -287,7 +287,7 @@ TEST_F(ZooSigning, APolicyThatIsNoneSaysWhere) {
       {"PEM public key", "rules: {\"*\": {keys: [alice.key]}}"},
       {"roots", "rules: {\"*\": {identities: [{name: a}]}}"},
       {"trust.yaml:2", "rules: [a"},
-      {"two documents", "rules: {\"*\": {keys: [alice.pub]}}\n---\nrules: {}\n"},
+      {"expected one YAML document", "rules: {\"*\": {keys: [alice.pub]}}\n---\nrules: {}\n"},
   };
   for (const auto& [what, text] : cases) {
     Policy(text);

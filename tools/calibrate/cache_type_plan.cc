@@ -88,7 +88,7 @@ Json PlanCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& inpu
   NextTokenRun run = RunOf(input, context);
   run.largest = [&](size_t layer) { return largest[layer]; };
   const PassTexts texts = TextsOf(input, split, trials, &run.windows);
-  DoPass("measuring what each type costs the next token", texts.priced, run, context,
+  DoPass("measuring next-token KL by type", texts.priced, run, context,
          [&] { PriceTypes(run, types, layers); });
 
   std::vector<CacheTypeRecord::Measured> measured;

@@ -97,8 +97,8 @@ void AddFitOptions(OptionTable& table, CalibrateOptions* options) {
     compositions.emplace_back(std::string(CompositionName(composition)), composition);
   table.AddChoice(&calibration.fit.composition, compositions,
                   {.name = "composition",
-                   .help = "factors of the rotation, by upstream's names: r eigenvectors, h "
-                           "Hadamard, pbr bit reversal"});
+                   .help = "factors of the rotation, under upstream's names: r is the "
+                           "eigenvectors, h a Hadamard matrix, pbr the bit-reversal permutation"});
   table.Add(&calibration.min_tokens,
             {.name = "min_tokens",
              .help = "number of tokens that every head must see; auto: 20 times its dimension",
@@ -130,7 +130,7 @@ void AddAutomaticOptions(OptionTable& table, CalibrateOptions* options) {
       {.name = "for",
        .help = "the runtime whose choice is searched in depth, measured and judged; all other "
                "runtimes get a choice too; for modelopt and trtllm, each layer gets a type of 8 or "
-               "4 bits within --bits, according to what each type costs the next token",
+               "4 bits within --bits, according to the next-token KL that each type causes",
        .main = true});
   table.Add(&automatic.fold,
             {.name = "fold",
@@ -142,20 +142,21 @@ void AddAutomaticOptions(OptionTable& table, CalibrateOptions* options) {
              .help = "allow error feedback for keys with every runtime, for a server whose writer "
                      "was patched; the factors are stored in rotations.safetensors. Choices for "
                      "the runtime 'any' may always use it"});
-  table.Add(&options->bits,
-            {.name = "bits",
-             .help = "mean number of bits stored per element of keys and values, including a "
-                     "16-bit scale and zero for each quantization group; they go to the layers and "
-                     "sides where they lower the error most; 2: codes of 2 bits, whatever their "
-                     "size with scales and zeros; 0: the size of OSCAR's 2-bit cache, or codes of "
-                     "2 bits if the runtime has no others; at most 8, or 16 for types (--for "
-                     "modelopt and trtllm); a list such as 2,2.5,3,4 also makes a choice for the "
-                     "runtime 'any' at each budget, where 2 means the fewest bits that codes take",
-             .min = 0,
-             .max = 16,
-             .check = [](const Json& bits) { return bits.empty() ? "an empty list" : ""; },
-             .main = true,
-             .one_text = true});
+  table.Add(
+      &options->bits,
+      {.name = "bits",
+       .help =
+           "mean number of bits stored per element of keys and values, including a 16-bit scale "
+           "and zero for each quantization group; they go to the layers and sides where they lower "
+           "the error most; 2: 2-bit codes, whatever their scales and zeros take; 0: the size of "
+           "OSCAR's 2-bit cache, or 2-bit codes if the runtime has no others; at most 8, or 16 for "
+           "types (--for modelopt and trtllm); a list such as 2,2.5,3,4 also makes a choice for "
+           "the runtime 'any' at each budget, where 2 means the fewest bits that codes take",
+       .min = 0,
+       .max = 16,
+       .check = [](const Json& bits) { return bits.empty() ? "an empty list" : ""; },
+       .main = true,
+       .one_text = true});
   const auto scopes = ChoiceNames<bool>{{"layer", false}, {"head", true}};
   table.AddChoice(&automatic.head_bits, scopes,
                   {.name = "bits_of",
@@ -167,10 +168,10 @@ void AddAutomaticOptions(OptionTable& table, CalibrateOptions* options) {
   table.AddChoice(
       &automatic.price, prices,
       {.name = "bits_by",
-       .help = "how --bits are distributed; least: by each of the other rules, keeping the result "
-               "that costs the next token least when the whole cache is quantized; next_token: by "
-               "what each side of a layer costs the next token on its own; attention: by "
-               "attention-KL and output error; uniform: equally, as far as the budget goes"});
+       .help = "how --bits are distributed; least: try the other rules and keep the result with "
+               "the least next-token KL when the whole cache is quantized; next_token: by the "
+               "next-token KL that each side of a layer causes on its own; attention: by "
+               "attention-KL and output error; uniform: equally, as far as the budget allows"});
   table.AddChoice(
       &automatic.head_clip, scopes,
       {.name = "clip_of",
@@ -220,12 +221,12 @@ void AddClipOptions(OptionTable& table, CalibrateOptions* options) {
                "held-out tokens, for each layer and side; fixed: use --clip-k and --clip-v"});
   table.Add(&calibration.clip.fixed_k,
             {.name = "clip_k",
-             .help = "percentile of |k| kept by --clip fixed; 0 clips nothing",
+             .help = "quantile of |k| in a row at which --clip fixed clips; 0: no clipping",
              .min = 0,
              .max = 1});
   table.Add(&calibration.clip.fixed_v,
             {.name = "clip_v",
-             .help = "percentile of |v| kept by --clip fixed; 0 clips nothing",
+             .help = "quantile of |v| in a row at which --clip fixed clips; 0: no clipping",
              .min = 0,
              .max = 1});
   table.Add(&calibration.clip.candidates,
@@ -248,7 +249,7 @@ void AddClipOptions(OptionTable& table, CalibrateOptions* options) {
                                          .min = 0});
   table.Add(&calibration.error_rows,
             {.name = "error_rows",
-             .help = "query rows per held-out document on which attention-KL is measured",
+             .help = "number of query rows per held-out document on which attention-KL is measured",
              .unit = "rows",
              .min = 1});
 }
@@ -304,7 +305,7 @@ void AddRunOptions(OptionTable& table, CalibrateOptions* options) {
       "data",         "tokens",          "max_sequence",   "pack",          "separator",
       "data_weights", "whole_documents", "length_buckets", "chat_template", "template_var",
       "date",         "self_generate",   "show_samples"};
-  table.NotWith({"model", "unknown_config", "read"}, "from", "the dump takes the model's place");
+  table.NotWith({"model", "unknown_config", "read"}, "from", "the dump replaces the model");
   table.NotWith(data, "from", "the dump contains its own data");
   table.NotWith({"gpus", "ranks"}, "from",
                 "the documents of a dump cannot be divided among processes");
@@ -327,7 +328,7 @@ void AddRunOptions(OptionTable& table, CalibrateOptions* options) {
                                              "refine",  "effort",  "windows"};
   table.NotWhere(choosing, "merge", AreArtifacts,
                  "the automatic choices of the artifact with the most tokens are fitted again; an "
-                 "artifact keeps no rows to choose others by, but shards do (--shard)");
+                 "artifact stores no rows from which to choose others, but shards do (--shard)");
   table.OnlyWith(choosing, "auto");
   table.OnlyWith({"bits_of", "bits_by"}, "for", "any");
   table.OnlyWith({"clip_k", "clip_v"}, "clip", "fixed");
@@ -378,7 +379,7 @@ CalibrateOptions Resolved(CalibrateOptions options) {
         fmt::format("--for {} needs --bits, the number of bits per value including scales", types));
   if (automatic.effort == SearchEffort::kQuick) {
     throw UsageError(
-        fmt::format("--effort quick does not measure the costs that types for {} are chosen by; "
+        fmt::format("--effort quick does not measure the costs by which types for {} are chosen; "
                     "use --effort normal",
                     types));
   }

@@ -248,7 +248,7 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
 }
 
 CommandResult MergeMoments(const CalibrateOptions& options, CommandContext& context) {
-  if (options.output.empty()) throw UsageError("--merge needs an output: -o DIRECTORY");
+  if (options.output.empty()) throw UsageError("--merge needs an output; give -o DIRECTORY");
   CheckNewOutput(options.output);
   std::vector<fs::path> artifacts(options.merge.begin(), options.merge.end());
   uint64_t largest = 0;

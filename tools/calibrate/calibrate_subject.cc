@@ -216,7 +216,8 @@ Subject OfDump(const CalibrateOptions& options, Log& log) {
 void CheckArguments(const CalibrateOptions& options) {
   if (options.dump.from.empty() && options.model.model.empty())
     throw UsageError(
-        "no MODEL given: a directory, a .gguf file, or ORG/NAME in the local Hugging Face cache");
+        "no MODEL given; expected a directory, a .gguf file, or ORG/NAME in the local Hugging Face "
+        "cache");
   CheckOptions(options.calibration);
   if (!ParseDevice(options.model.device).is_cpu()) return;
   if (options.max_vram > 0) throw UsageError("--max-vram has no effect on a CPU");

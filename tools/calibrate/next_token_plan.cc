@@ -184,7 +184,7 @@ void PlanTogether(const std::vector<size_t>& together, const CalibrationInput& i
                                     ? MeasuredWidths::kWhole
                                     : MeasuredWidths::kAll;
   const PassTexts texts = TextsOf(input, split, NumMeasured(choices, widths), &run.windows);
-  DoPass("measuring what bits cost the next token", texts.priced, run, context,
+  DoPass("measuring next-token KL by bits", texts.priced, run, context,
          [&] { PriceOptions(run, widths, choices); });
 
   const AutoOptions& automatic = plans.options(first);

@@ -10,8 +10,8 @@ OptionTable CaptureTable(CaptureOptions* options) {
                     "scores of attention in every layer.");
   AddModelOption(table, &options->model);
   table.Add(&options->output, {.name = "output",
-                               .help = "the dump, which must not exist: a file, or a directory "
-                                       "with --format upstream",
+                               .help = "the dump to write, which must not exist yet: a file, or a "
+                                       "directory with --format upstream",
                                .short_name = 'o',
                                .scope = OptionScope::kRun,
                                .main = true,
@@ -37,10 +37,11 @@ OptionTable CaptureTable(CaptureOptions* options) {
                "given: rows for hdf5, none for upstream, whose format has no place for them",
        .choices = {"rows", "all", "none"},
        .main = true});
-  table.Add(&options->score_rows, {.name = "score_rows",
-                                   .help = "query rows of each sequence that --scores rows takes",
-                                   .unit = "rows",
-                                   .min = 1});
+  table.Add(&options->score_rows,
+            {.name = "score_rows",
+             .help = "number of query rows at the end of each sequence that --scores rows writes",
+             .unit = "rows",
+             .min = 1});
   table.Add(&options->logits,
             {.name = "logits", .help = "also write the final logits of every token"});
   table.Add(&options->deflate, {.name = "deflate",

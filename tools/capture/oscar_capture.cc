@@ -101,8 +101,9 @@ Sizes PlanSizes(const CaptureOptions& options, const ModelSource& source, DType 
 void CheckArguments(const CaptureOptions& options) {
   if (options.model.model.empty())
     throw UsageError(
-        "no MODEL given: a directory, a .gguf file, or ORG/NAME in the local Hugging Face cache");
-  if (options.output.empty()) throw UsageError("no output given: -o DUMP.h5");
+        "no MODEL given; expected a directory, a .gguf file, or ORG/NAME in the local Hugging Face "
+        "cache");
+  if (options.output.empty()) throw UsageError("no output given; give -o DUMP.h5");
   if (options.format != CaptureFormat::kUpstream) return;
   if (ScoresOf(options) != "none" || options.logits)
     throw UsageError("--format upstream stores only q, k and v; give no --scores and no --logits");
@@ -226,7 +227,7 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup& group,
   if (!context.dry_run) CheckNewOutput(options.output);
   if (group.size() > 1) {
     if (options.format == CaptureFormat::kUpstream)
-      throw UsageError("--format upstream runs on one rank");
+      throw UsageError("--format upstream runs on one rank only; start a single rank");
     options.output = PartOf(given.output, group.rank()).string();
     CheckNewOutput(options.output);
   }

@@ -109,7 +109,7 @@ std::string Option::value_name() const {
 std::string ExpectedValue(const Option& option) {
   const ValueType& type = option.type;
   const std::string of_unit = option.spec.unit.empty() ? "" : " of " + option.spec.unit;
-  const std::string list = type.list ? "a list, each " : "";
+  const std::string list = type.list ? "a list of values, each " : "";
   if (!option.spec.choices.empty())
     return fmt::format("{}one of {}", list, fmt::join(option.spec.choices, ", "));
   switch (type.kind) {

@@ -167,7 +167,8 @@ CommandResult Doctor(DoctorOptions& options, const OptionTable& table,
         "doctor describes a model, but --from and --merge work without one; leave them out");
   if (calibrate.model.model.empty())
     throw UsageError(
-        "no MODEL given: a directory, a .gguf file, or ORG/NAME in the local Hugging Face cache");
+        "no MODEL given; expected a directory, a .gguf file, or ORG/NAME in the local Hugging Face "
+        "cache");
 
   if (Artifact::LooksLikeOne(calibrate.model.model)) return Calibrated(options, context);
   Diagnosis diagnosis = DiagnoseModel(calibrate.model, calibrate.data.chat);

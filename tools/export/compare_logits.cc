@@ -81,7 +81,7 @@ LogitsAgreement CompareLogitsOfCopy(const fs::path& model, const fs::path& copy,
     apart.push_back(size > 0 ? static_cast<double>((x - y).norm()) / size
                              : static_cast<double>(x.norm()));
     if (!std::isfinite(apart.back()))
-      throw NumericalError(fmt::format("{}: the logits of token {} are not numbers",
+      throw NumericalError(fmt::format("{}: the logits of token {} are NaN or infinite",
                                        (x.allFinite() ? model : copy).string(), token));
   }
   std::ranges::sort(apart);

@@ -169,7 +169,7 @@ Json Fold(const ExportOptions& options, Log& log) {
   if (absorbs) {
     json["choice"] = plan.choice;
     log.Info("absorbed",
-             "give a runtime that loads the copy no rotation of values, or the identity");
+             "in a runtime that loads the copy, use no value rotation, or the identity");
   }
   return json;
 }
@@ -223,12 +223,13 @@ void CheckBits(const ExportOptions& options) {
 
 CommandResult Export(const ExportOptions& options, CommandContext& context) {
   if (options.list) return List(context);
-  if (options.input.empty()) throw UsageError("no INPUT given: an artifact, or a file to inspect");
+  if (options.input.empty())
+    throw UsageError("no INPUT given; expected an artifact, or a file to inspect");
   const int actions = (options.inspect ? 1 : 0) + (options.to.given() ? 1 : 0) +
                       (options.from != Source::kNone ? 1 : 0);
   if (actions != 1) throw UsageError("give exactly one of --to, --from, --inspect and --list");
   if (options.inspect) return Inspect(options, context);
-  if (options.output.empty()) throw UsageError("no output given: -o DIRECTORY");
+  if (options.output.empty()) throw UsageError("no output given; give -o DIRECTORY");
   const bool fold = options.to.copy != Copy::kNone;
   const bool no_choice = options.to.copy == Copy::kFolded ||
                          (options.to.exporter != nullptr && !options.to.exporter->carries.empty());

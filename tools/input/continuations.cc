@@ -44,13 +44,12 @@ std::vector<Document> Prefixes(const ContinuationArguments& arguments, const Mod
 }  // namespace
 
 void AddContinuationOptions(OptionTable& table, ContinuationArguments* continuations) {
-  table.Add(
-      &continuations->samples,
-      {.name = "reasoning",
-       .help = "number of text prefixes that the model itself continues, always with the likeliest "
-               "token: measures how soon a configuration departs from that continuation, and "
-               "next-token KL, for the configurations of the recall tasks; 0: none",
-       .min = 0});
+  table.Add(&continuations->samples,
+            {.name = "reasoning",
+             .help = "number of text prefixes that the model continues, always with the likeliest "
+                     "token, to measure how soon a configuration departs from that continuation, "
+                     "and the next-token KL, for the configurations of the recall tasks; 0: none",
+             .min = 0});
   table.Add(
       &continuations->prefix,
       {.name = "reasoning_prefix", .help = "length of each prefix", .unit = "tokens", .min = 1});

@@ -43,13 +43,11 @@ void AddDumpOptions(OptionTable& table, DumpArguments* dump) {
   table.Add(&dump->skip_warmup, {.name = "skip_warmup",
                                  .help = "leave out chunk 0 of a directory, a 6-token warm-up of "
                                          "the server, as upstream's fitter does"});
-  table.Add(
-      &dump->scale,
-      {.name = "scale",
-       .help =
-           "the model's factor on q·k, which a directory does not store; none: 1 / sqrt(head_dim)",
-       .min = 1e-6,
-       .max = 1e6});
+  table.Add(&dump->scale, {.name = "scale",
+                           .help = "the model's factor on q·k, which a directory does not store; "
+                                   "by default 1 / sqrt(head_dim)",
+                           .min = 1e-6,
+                           .max = 1e6});
   table.Add(&dump->allow_layer_gaps,
             {.name = "allow_layer_gaps",
              .help = "accept a directory whose layer numbers are not evenly spaced"});

@@ -158,10 +158,11 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
   table.Add(
       &data->data,
       {.name = "data",
-       .help = "files of text: each row of a .jsonl file holds messages (or conversations), prompt "
-               "and completion, text, input_ids (with attention_mask, loss_mask or labels), or "
-               "instruction and output; any other file is plain text, which is cut into chunks of "
-               "--max-sequence tokens; .gz and .zst files are unpacked; none: the built-in corpus",
+       .help =
+           "files of text: each row of a .jsonl file holds messages (or conversations), prompt and "
+           "completion, text, input_ids (with attention_mask, loss_mask or labels), or instruction "
+           "and output; any other file is plain text, which is cut into chunks of --max-sequence "
+           "tokens; .gz and .zst files are unpacked; by default, the built-in corpus is used",
        .scope = OptionScope::kRun,
        .main = true,
        .path = true});
@@ -186,16 +187,16 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
   if (data->packs_by_default) {
     table.Add(&data->whole_documents,
               {.name = "whole_documents",
-               .help = "take documents as they are; without this and without --length-buckets, "
-                       "documents of one kind are packed as with --pack, or into one shorter "
+               .help = "take documents as they are; without this and without --length-buckets, the "
+                       "documents of each domain are packed as with --pack, or into one shorter "
                        "sequence if there are too few"});
     table.NotWith({"whole_documents"}, "pack");
   }
   table.Add(&data->data_weights,
             {.name = "data_weights",
              .help = "share of the token budget of each file of --data, such as 3,1; tokens that "
-                     "one file cannot supply are taken from the others; none: files are read in "
-                     "order until the budget is full",
+                     "one file cannot supply are taken from the others; by default, files are read "
+                     "in order until the budget is full",
              .min = 0});
   table.Add(&data->length_buckets,
             {.name = "length_buckets",

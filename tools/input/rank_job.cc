@@ -218,13 +218,12 @@ constexpr std::chrono::seconds kBehindRank0{1}, kBehindExit{3}, kBehindSignal{4}
 }  // namespace
 
 void AddRankOptions(OptionTable& table, RankOptions* options, bool plans) {
-  table.Add(
-      &options->gpus,
-      {.name = "gpus",
-       .help = "number of GPUs of this machine to run on, or all; the result is the same; on "
-               "several machines, start one rank per GPU with torchrun --no-python, srun or mpirun",
-       .scope = OptionScope::kRun,
-       .main = true});
+  table.Add(&options->gpus, {.name = "gpus",
+                             .help = "number of GPUs of this machine to run on, or all; the number "
+                                     "does not change the result; on several machines, start one "
+                                     "rank per GPU with torchrun --no-python, srun or mpirun",
+                             .scope = OptionScope::kRun,
+                             .main = true});
   table.Add(&options->ranks, {.name = "ranks",
                               .help = "number of ranks to start on this machine, whatever GPUs it "
                                       "has (for tests on a CPU); 0: as many as --gpus says",
@@ -240,7 +239,7 @@ void AddRankOptions(OptionTable& table, RankOptions* options, bool plans) {
   }
   table.Add(&options->rank_timeout,
             {.name = "rank_timeout",
-             .help = "time after which a rank that does not join or makes no progress ends the run",
+             .help = "time after which the run ends if a rank has not joined or makes no progress",
              .unit = "seconds",
              .min = 1,
              .scope = OptionScope::kRun});
@@ -339,9 +338,10 @@ void CheckSameOnAllRanks(const RankGroup& group, const Json& own) {
     std::string list;
     for (const std::string& line : JsonDifferences(own, other)) list += "\n  " + line;
     if (list.empty()) continue;
-    throw InputError(fmt::format(
-        "rank {} has other options, files or data than rank 0 (was: rank 0's, now: rank {}'s):{}",
-        rank, rank, list));
+    throw InputError(
+        fmt::format("rank {} has other options, files or data than rank 0 ('was' is rank 0's "
+                    "value, 'now' is rank {}'s):{}",
+                    rank, rank, list));
   }
 }
 

@@ -173,7 +173,7 @@ void SelfGenerate(const SelfGeneration& model, const std::filesystem::path& job,
   AddSelfGenerated(model, generated, input->data);
   std::string text = fmt::format("self-generated: {} tokens from {} prompts{}", generated.tokens,
                                  generated.documents.size(),
-                                 generated.from_job ? "in the run that is resumed" : "");
+                                 generated.from_job ? " in the run that is resumed" : "");
   if (generated.tokens < wanted) {
     text += fmt::format(
         ", fewer than {}: the model ended texts before --self-length, and the data has no more "

@@ -83,7 +83,7 @@ void CheckArguments(const ValidateOptions& options) {
     if (options.output.empty() && options.csv.empty() && options.write.empty())
       throw UsageError("--combine: give -o (a new directory for the page), --csv or --write");
   } else if (options.artifact.empty()) {
-    throw UsageError("no ARTIFACT given: a directory written by oscar-calibrate");
+    throw UsageError("no ARTIFACT given; expected a directory written by oscar-calibrate");
   } else if (options.model.model.empty() == options.dump.from.empty()) {
     throw UsageError("give --model MODEL, or --from DUMP");
   } else if (options.replace && !options.dump.from.empty()) {

@@ -66,7 +66,8 @@ std::vector<NeedleSample> MakeToolCalls(const ValidateOptions& options, const Mo
   if (options.tool_calls == 0 || options.validation.local_only) return {};
   if (!model.tokenizer) {
     throw UsageError(
-        fmt::format("--tool-calls: {} has no tokenizer", model.location.directory.string()));
+        fmt::format("--tool-calls: {} has no tokenizer, which tool-call conversations need",
+                    model.location.directory.string()));
   }
   const std::optional<ChatFormat> chat =
       ChatFormat::Find(model.location.directory,

@@ -22,15 +22,15 @@ namespace {
 std::string ArmHelp() {
   return fmt::format(
       "configurations to measure, each METHOD[+clip[=RATIO]][+windows][+bf16]; METHOD is one of "
-      "the {} that --methods help describes; or lists: default, published (every method as its "
-      "authors use it), all (every method plain and with its modifiers), quick (bf16, the "
-      "artifact's own choice, Hadamard, OSCAR as published, a random rotation); none: those of "
-      "--scope, unless --methods names some",
+      "the {} that --methods help describes; or one of the lists default, published (every method "
+      "as its authors use it), all (every method plain and with its modifiers), quick (bf16, the "
+      "artifact's own choice, Hadamard, OSCAR as published, a random rotation); by default those "
+      "of --scope, unless --methods names some",
       CacheMethods().size());
 }
 
 std::string ToolCallTasksHelp() {
-  return fmt::format("names of the tool-call tasks; none: all of {}",
+  return fmt::format("names of the tool-call tasks; by default all of {}",
                      fmt::join(ToolCallTaskNames(), ", "));
 }
 
@@ -40,7 +40,7 @@ std::string GateHelp() {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", metric.name);
   return fmt::format(
       "limits on the headline configuration, such as kl<=0.05,ppl_ratio<=1.02; the exit code is 1 "
-      "if one is exceeded; kl is attention-KL, token_kl that of the next token. Metrics: {}",
+      "if one is exceeded; kl is attention-KL, token_kl is next-token KL. Metrics: {}",
       names);
 }
 
@@ -65,14 +65,15 @@ void AddInputOptions(OptionTable& table, ValidateOptions* options) {
        .scope = OptionScope::kRun,
        .main = true,
        .path = true});
-  table.Add(&options->scope,
-            {.name = "scope",
-             .help = "how much is measured unless other options say so. quick: five configurations "
-                     "on 4 sequences of 2048 tokens, no recall; normal: the default configurations "
-                     "on 6 of 4096, the model's own words, recall; thorough: also every method, 16 "
-                     "sequences, 4 recall samples; auto: quick on a CPU, normal on a GPU",
-             .choices = {"auto", "quick", "normal", "thorough"},
-             .main = true});
+  table.Add(
+      &options->scope,
+      {.name = "scope",
+       .help = "how much is measured unless other options say so. quick: five configurations on 4 "
+               "sequences of 2048 tokens, no recall; normal: the default configurations on 6 "
+               "sequences of 4096, the model's own words, recall; thorough: also every method, 16 "
+               "sequences, 4 recall samples; auto: quick on a CPU, normal on a GPU",
+       .choices = {"auto", "quick", "normal", "thorough"},
+       .main = true});
   table.Add(
       &options->replace,
       {.name = "replace",
@@ -104,7 +105,7 @@ void AddTextOptions(OptionTable& table, ValidateOptions* options) {
   table.Add(&options->data,
             {.name = "data",
              .help = "files to evaluate on, as for oscar-calibrate; text that the rotations were "
-                     "fitted to is refused; none: the built-in evaluation text",
+                     "fitted to is refused; by default, the built-in evaluation text is used",
              .scope = OptionScope::kRun,
              .main = true,
              .path = true});
@@ -150,8 +151,8 @@ void AddRecallOptions(OptionTable& table, ValidateOptions* options) {
   table.Group("Needles");
   table.Add(&options->needle_lengths,
             {.name = "needle_lengths",
-             .help = "context lengths of the recall tasks; none: the longest that the model "
-                     "supports, up to 8192, and a quarter of that",
+             .help = "context lengths of the recall tasks; by default the longest that the model "
+                     "supports (at most 8192) and a quarter of it",
              .unit = "tokens"});
   table.Add(&options->needle_samples,
             {.name = "needle_samples",
@@ -162,17 +163,18 @@ void AddRecallOptions(OptionTable& table, ValidateOptions* options) {
             {.name = "needle_depths",
              .help = "depths at which needles are hidden, from 0 to 100, each with its own samples "
                      "and its own row in the report; tasks with several answers spread their "
-                     "needles; none: all needles are spread",
+                     "needles; by default all needles are spread",
              .unit = "percent",
              .min = 0,
              .max = 100});
-  table.Add(&options->needle_tasks,
-            {.name = "needle_tasks",
-             .help = "names of the recall tasks; none: RULER's eight needle variants and variable "
-                     "tracking, and passages, which hides random tokens in the model's own words"});
+  table.Add(
+      &options->needle_tasks,
+      {.name = "needle_tasks",
+       .help = "names of the recall tasks; by default RULER's eight needle variants and variable "
+               "tracking, and passages, which hides random tokens in the model's own words"});
   table.Add(&validation.needle_arms,
             {.name = "needle_arms",
-             .help = "configurations that the recall tasks run on, or all; none: bf16, naive, "
+             .help = "configurations that the recall tasks run on, or all; by default bf16, naive, "
                      "hadamard, the headline, and those that --arms names individually"});
 
   table.Group("Tool calls");
@@ -183,10 +185,11 @@ void AddRecallOptions(OptionTable& table, ValidateOptions* options) {
                "appear far earlier in the context; measures exact match of the arguments and KL on "
                "their tokens, for the configurations of the recall tasks; 0: none",
        .min = 0});
-  table.Add(&options->tool_call_lengths, {.name = "tool_call_lengths",
-                                          .help = "lengths of the tool-call conversations; none: "
-                                                  "the longest that the model supports, up to 8192",
-                                          .unit = "tokens"});
+  table.Add(&options->tool_call_lengths,
+            {.name = "tool_call_lengths",
+             .help = "lengths of the tool-call conversations; by default the longest that the "
+                     "model supports, at most 8192",
+             .unit = "tokens"});
   table.Add(&options->tool_call_tasks, {.name = "tool_call_tasks", .help = ToolCallTasksHelp()});
 
   table.Group("Reasoning");
@@ -276,16 +279,17 @@ void AddArmOptions(OptionTable& table, ValidateOptions* options) {
              .min = 0,
              .max = 1});
 
-  table.Add(&options->prefill_tokens,
-            {.name = "prefill_tokens",
-             .help = "number of tokens of a sequence that are written at once before the others "
-                     "follow one at a time, for methods that write them differently; 0: all",
-             .unit = "tokens",
-             .min = 0});
+  table.Add(
+      &options->prefill_tokens,
+      {.name = "prefill_tokens",
+       .help = "number of tokens of a sequence that are written at once; the others follow one at "
+               "a time, which matters for methods that write a prompt differently; 0: all",
+       .unit = "tokens",
+       .min = 0});
   table.Add(&options->method_data,
             {.name = "method_data",
              .help = "files of text, as for oscar-calibrate, for methods that are fitted to "
-                     "tokens; none: the built-in calibration text",
+                     "tokens; by default the built-in calibration text",
              .scope = OptionScope::kRun,
              .path = true});
   table.Add(&options->method_tokens,

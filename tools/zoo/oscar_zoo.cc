@@ -67,7 +67,8 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
   if (!options.reference.empty()) reference = ParseZooReference(options.reference);
   std::optional<Remeasure> remeasure;
   if (!options.model.empty()) {
-    if (!reference) throw UsageError("--model: give the NAME whose validations to repeat");
+    if (!reference)
+      throw UsageError("--model: also give the NAME whose validations are to be repeated");
     const fs::path model = ResolveModel(options.model).directory;
     remeasure = {ReadModelGeometry(model), [&, model](const fs::path& artifact, const Json& how) {
                    return RunValidate({.artifact = artifact,

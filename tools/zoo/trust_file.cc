@@ -113,7 +113,8 @@ Json ParseTree(const std::string& text, const std::string& name) {
   try {
     YAML::Parser parser(stream);
     parser.HandleNextDocument(builder);
-    if (parser.HandleNextDocument(second)) throw UsageError(name + ": two documents in one file");
+    if (parser.HandleNextDocument(second))
+      throw UsageError(name + ": expected one YAML document, found a second");
   } catch (const YAML::Exception& error) {
     const bool anchor = error.msg.find("anchor") != error.msg.npos;  // *NAME is read as an alias
     builder.Fail(error.mark,

@@ -344,10 +344,11 @@ OptionTable LintTable(ZooOptions* options) {
              .positional = true,
              .required = true,
              .path = true});
-  table.Add(&options->model, {.name = "model",
-                              .help = "model whose layers, heads and dimensions are expected",
-                              .unit = "dir or id",
-                              .scope = kRun});
+  table.Add(&options->model,
+            {.name = "model",
+             .help = "model that the files must match in layers, heads and dimensions",
+             .unit = "dir or id",
+             .scope = kRun});
   AddJson(options, &table);
   table.Example("oscar-zoo lint OSCAR-RotationZoo",
                 "checks a folder; exit code 1 if there is an error; zoo/lint/lint_codes.md "

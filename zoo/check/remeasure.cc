@@ -35,7 +35,7 @@ class Comparison {
   }
 
   void Differs(const std::string& where, const Json& recorded, const Json& again) {
-    lines_.push_back(fmt::format("{}: recorded {}, measured again {}", Escaped(where),
+    lines_.push_back(fmt::format("{}: recorded {}, now measured {}", Escaped(where),
                                  Escaped(recorded.dump(), 100), Escaped(again.dump(), 100)));
   }
 

@@ -80,8 +80,8 @@ class Verifier {
         return;
       }
       if (zoo_.Read(name, latest->version).identity != latest->identity)
-        throw InputError(
-            fmt::format("names {} with another identity than its entry", latest->version.text()));
+        throw InputError(fmt::format("names {} with an identity that differs from its entry's",
+                                     latest->version.text()));
       if (highest && latest->version != *highest) {
         out_.notes.push_back(
             {where,

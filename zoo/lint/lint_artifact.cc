@@ -42,7 +42,8 @@ std::vector<LayerGeometry> GeometryOf(const Json& manifest) {
     const auto number = [&](const char* key) {
       const int64_t value = JsonInt(layer, key, kManifestFile);
       if (value < 0 || value > (int64_t{1} << 20))
-        throw InputError(fmt::format("{}: geometry.{} is {}", kManifestFile, key, value));
+        throw InputError(
+            fmt::format("{}: geometry.{} is {}, expected 0 to 2^20", kManifestFile, key, value));
       return value;
     };
     layers.push_back({static_cast<int>(number("layer_id")), number("num_kv_heads"),

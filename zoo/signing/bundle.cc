@@ -187,11 +187,10 @@ void CheckSignedUnder(const SignedBundle& bundle, std::span<const Certificate> r
         fmt::format("{}: the certificate is not under a trusted root: {}", what, problem));
   }
   if (!leaf.may_sign()) {
-    throw TrustError(
-        TrustExit::kWrongKey,
-        fmt::format("{}: the certificate may not sign: neither key usage digitalSignature nor "
-                    "extended key usage codeSigning",
-                    what));
+    throw TrustError(TrustExit::kWrongKey,
+                     fmt::format("{}: the certificate may not sign: it has neither key usage "
+                                 "digitalSignature nor extended key usage codeSigning",
+                                 what));
   }
   if (!leaf.public_key(what).Verifies(PreAuthenticationEncoding(bundle.payload),
                                       bundle.signature)) {

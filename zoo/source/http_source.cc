@@ -51,7 +51,8 @@ struct HttpBase {
 HttpBase ParseBase(const std::string& address) {
   const std::unique_ptr<CURLU, CurlClose> url(curl_url());
   if (curl_url_set(url.get(), CURLUPART_URL, address.c_str(), 0) != CURLUE_OK)
-    throw UsageError(fmt::format("{} is not the address of a zoo", Quoted(address)));
+    throw UsageError(
+        fmt::format("{} is not the address of a zoo; expected https://host/path", Quoted(address)));
   if (!UrlPart(url.get(), CURLUPART_USER).empty() ||
       !UrlPart(url.get(), CURLUPART_PASSWORD).empty()) {
     throw UsageError(
@@ -211,7 +212,9 @@ curl_socket_t OpenLocalSocket(void* user, curlsocktype, curl_sockaddr* address) 
     local = IN6_IS_ADDR_LOOPBACK(&ip6.sin6_addr);
   }
   if (!local) {
-    static_cast<Transfer*>(user)->refused = "http:// leads to another machine; use https://";
+    static_cast<Transfer*>(user)->refused =
+        "http:// is allowed only to this machine, but the address leads to another machine; use "
+        "https://";
     return CURL_SOCKET_BAD;
   }
   return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);

@@ -124,7 +124,7 @@ std::map<std::string, FileDigest> ParseFileDigests(const Json& files, std::strin
     if (const std::string problem = NamePartProblem(name); !problem.empty())
       throw InputError(fmt::format("{} {}", where, problem));
     if (!folded.insert(ZooName{"", name}.folded()).second)
-      throw InputError(where + " is there twice, differing only in case");
+      throw InputError(where + " appears twice, differing only in case");
     const FileDigest digest = {DigestMember(value, "sha256", where),
                                static_cast<uint64_t>(JsonInt(value, "size", where))};
     if (digest.size > kMaxFileSize)  // negative ones too

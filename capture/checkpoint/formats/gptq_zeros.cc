@@ -93,9 +93,10 @@ void FindSymmetricZeros(PartFinder& finder, const std::string& zeros) {
     return;
   }
   if (!AllAre(middle - 1, words, bits)) {
-    finder.Fail(zeros, fmt::format("does not hold the zero point {} of a symmetric {}-bit file "
-                                   "(sym)",
-                                   middle, bits));
+    finder.Fail(
+        zeros,
+        fmt::format("does not hold the zero point {} that a symmetric {}-bit file (sym) must have",
+                    middle, bits));
   }
   storage.zero_increment = 1;
 }
@@ -115,10 +116,12 @@ void FindAsymmetricZeros(PartFinder& finder, const std::string& zeros) {
   }
   const std::optional<Release> release = ParseRelease(*scheme.gptqmodel);
   const auto refuse = [&](std::string_view before, std::string_view from) {
-    finder.Fail(zeros, fmt::format("holds zero points that GPTQModel stored in one way up to {} "
-                                   "and in another from {}, and quantization_config.meta.quantizer "
-                                   "(gptqmodel:{}) does not say which",
-                                   before, from, *scheme.gptqmodel));
+    finder.Fail(
+        zeros,
+        fmt::format(
+            "holds zero points that GPTQModel stored in one way up to {} and in another from {}, "
+            "and quantization_config.meta.quantizer (gptqmodel:{}) does not say which",
+            before, from, *scheme.gptqmodel));
   };
   const bool mixed = scheme.bits != scheme.file_bits;
   if (mixed && (!release || (*release >= kOwnBitsChange && *release < kOwnBits)))
@@ -129,11 +132,11 @@ void FindAsymmetricZeros(PartFinder& finder, const std::string& zeros) {
     return;
   }
   if (!release || (*release >= kThreeBitsChange && *release < kThreeBitsByCodes))
-    refuse("6.0.3 (ones off words)", "7.0.0 (one off each code)");
+    refuse("6.0.3 (ones subtracted from each word)", "7.0.0 (one subtracted from each code)");
   if (*release < kThreeBitsChange) {
     storage.zero_word_increments = WordOnes(3);
   } else if (mixed) {  // subtracts 3-bit constants from words of other codes
-    refuse("6.0.3 (ones off words)", "7.3.2 (the module's bits)");
+    refuse("6.0.3 (ones subtracted from each word)", "7.3.2 (the module's bits)");
   } else {
     storage.zero_increment = 1;
   }

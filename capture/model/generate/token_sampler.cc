@@ -47,7 +47,9 @@ std::vector<int32_t> ChooseTokens(const at::Tensor& logits, const SamplingOption
                                   std::span<const DrawKey> keys) {
   OSCAR_CHECK_EQ(std::ssize(keys), logits.size(0));
   if (logits.isnan().any().item<bool>())
-    throw NumericalError("the model's logits are not numbers, because its arithmetic overflowed");
+    throw NumericalError(
+        "the model's logits contain NaN, usually because its arithmetic overflowed; use a wider "
+        "type (--dtype bf16 or f32)");
   const at::Tensor chosen =
       (options.temperature > 0 ? Draw(logits, options, keys) : logits.argmax(-1)).cpu();
   std::vector<int32_t> ids;

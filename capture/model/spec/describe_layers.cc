@@ -59,7 +59,7 @@ std::vector<std::string> DescribeLayers(const ModelSpec& spec) {
     if (layer->experts) {
       experts.Add(fmt::format("{} experts, {} per token{}", layer->experts->num_experts,
                               layer->experts->router.top_k,
-                              layer->experts->shared_size > 0 ? ", a shared one" : ""));
+                              layer->experts->shared_size > 0 ? ", plus a shared one" : ""));
     }
   }
   std::vector<std::string> lines;

@@ -159,9 +159,9 @@ void CheckTensorCount(const ConfigReader& config, const ModelSpec& spec) {
       of_heads += norm->stored_by_head() ? norm->heads : 0;
   }
   if (of_experts + of_heads <= kMostTensors) return;
-  config.Fail("num_hidden_layers", fmt::format("times its {} needs {} tensors, expected at most {}",
-                                               of_experts > of_heads ? "experts" : "heads",
-                                               of_experts + of_heads, kMostTensors));
+  config.Fail("num_hidden_layers",
+              fmt::format("needs {} tensors for all {}, expected at most {}", of_experts + of_heads,
+                          of_experts > of_heads ? "experts" : "heads", kMostTensors));
 }
 
 ModelSpec ReadText(const Family& family, ConfigReader& config, const SpecOptions& options,

@@ -234,7 +234,7 @@ void CheckOverlap(const OverlapResult& result, const DataSet& evaluation) {
   if (result.same_data) {
     found = "it is the calibration data, token for token";
   } else if (result.worst_fraction > kMaxDocumentOverlap) {
-    found += fmt::format("; for document {} it is {} (limit {})", Quoted(result.worst_origin),
+    found += fmt::format("; in document {} alone, {} are (limit {})", Quoted(result.worst_origin),
                          Percent(result.worst_fraction), Percent(kMaxDocumentOverlap));
   }
   throw InputError(fmt::format(

@@ -166,9 +166,10 @@ PromptSet LoadPrompts(const DataOptions& options, const LazyTokenizer& tokenizer
   PromptSet set = std::move(loader).Finish();
   if (set.prompts.empty()) {
     throw InputError(
-        fmt::format("own words: there is nothing to continue, because the data has no user message "
-                    "and no text of at most {} tokens ({} prompts are longer); give other data",
-                    longest, set.too_long),
+        fmt::format(
+            "self-generated text: there is nothing to continue, because the data has no user "
+            "message and no text of at most {} tokens ({} prompts are longer); give other data",
+            longest, set.too_long),
         Remedy::kShorterAnswers);
   }
   return set;

@@ -18,7 +18,8 @@ constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%"};
 constexpr std::string_view kComparisons[] = {"==", "!=", "<", "<=", ">", ">=", "in", "not in"};
 
 [[noreturn]] void FailOverflow() {
-  throw TemplateFailure(NotSupported("computation with integers beyond", "64 bits"));
+  throw TemplateFailure(
+      "integers beyond 64 bits are not supported, because no known chat template uses them");
 }
 
 Value Integers(BinaryOperator op, int64_t a, int64_t b) {
@@ -45,7 +46,7 @@ Value Floats(BinaryOperator op, double a, double b) {
   if (op == BinaryOperator::kSub) return Value::Float(a - b);
   if (op == BinaryOperator::kMul) return Value::Float(a * b);
   if (op != BinaryOperator::kDiv)
-    throw TemplateFailure(NotSupported("operator on floats", kSymbols[static_cast<int>(op)]));
+    throw TemplateFailure(NotSupported("float operator", kSymbols[static_cast<int>(op)]));
   if (b == 0.0) throw TemplateFailure("float division by zero");
   return Value::Float(a / b);
 }
@@ -176,7 +177,7 @@ bool Contains(Session& session, const Value& container, const Value& item) {
 Value Binary(Session& session, BinaryOperator op, const Value& a, const Value& b) {
   session.Step();
   if (op == BinaryOperator::kMod && a.is_string())
-    throw TemplateFailure(NotSupported("operator on text", "%"));
+    throw TemplateFailure(NotSupported("text operator", "%"));
   a.Known();
   b.Known();
   if (a.is_number() && b.is_number()) {

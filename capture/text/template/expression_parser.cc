@@ -205,7 +205,7 @@ Expression ExpressionParser::ParseName() {
   if (name == "false" || name == "False") return Constant(line, Value::Bool(false));
   if (name == "none" || name == "None") return Constant(line, Value::None());
   if (open_macros_ > 0 && (name == "varargs" || name == "kwargs"))
-    FailSyntax(line, NotSupported("variable of macros", name));
+    FailSyntax(line, NotSupported("macro variable", name));
   reads_caller_ = reads_caller_ || name == "caller";
   return Make(line, {},
               [variable = name](const Parts&, const Env& env) { return env.Lookup(variable); });
@@ -302,7 +302,7 @@ Expression ExpressionParser::ParseSubscript(const Expression& value) {
   Parts parts = {value, part()};
   if (!Is(":")) {
     if (!parts[1]) FailUnexpected("an expression");
-    if (Is(",")) Fail(NotSupported("separator of subscripts", ","));
+    if (Is(",")) Fail(NotSupported("subscript separator", ","));
     Expect("]");
     return Make(line, std::move(parts), [](const Parts& sides, const Env& env) {
       const Value from = sides[0](env);

@@ -135,7 +135,7 @@ Value Select(const Call& c) {
 Value KeyOf(const Call& c, const Value& item, const std::optional<Value>& attribute,
             bool case_sensitive) {
   if (attribute && attribute->is_string() && attribute->as_string().find(',') != std::string::npos)
-    throw TemplateFailure(NotSupported("list of attributes", attribute->as_string()));
+    throw TemplateFailure(NotSupported("attribute list", attribute->as_string()));
   Value key = attribute && !attribute->is_none() ? ReadPath(c.session, item, *attribute) : item;
   if (case_sensitive || !key.is_string()) return key;
   c.session.ChargeWide(key.as_string().size());

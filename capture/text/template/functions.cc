@@ -91,7 +91,7 @@ Value StrftimeNow(const Call& c) {
     if (code == given.npos) break;
     // There are no microseconds and no time zone, hence no time since an epoch.
     if (std::string_view("fzZs").find(given[code]) != std::string_view::npos)
-      throw TemplateFailure(NotSupported("code of strftime_now", given.substr(i, code + 1 - i)));
+      throw TemplateFailure(NotSupported("strftime_now code", given.substr(i, code + 1 - i)));
     i = code + 1;
   }
   const CivilTime& now = c.session.now;
@@ -113,7 +113,7 @@ Value StrftimeNow(const Call& c) {
   const size_t size = strftime_l(out.data(), out.size(), format.c_str(), &time, c_locale);
   if (size == 0)
     throw TemplateFailure("strftime_now: the format " + StringRepr(given) +
-                          " gives too long a text");
+                          " makes a text that is too long");
   out.resize(size - 1);
   return c.session.String(std::move(out));
 }
@@ -164,8 +164,7 @@ Call Bind(Session& session, std::string_view name, const Value& self, const Argu
   }
   for (size_t i = 0; i < names.size(); ++i) {
     if (call.bound[i] && names[i].starts_with('-'))
-      throw TemplateFailure(
-          NotSupported(fmt::format("argument of {}()", name), names[i].substr(1)));
+      throw TemplateFailure(NotSupported(fmt::format("{}() argument", name), names[i].substr(1)));
     if (!call.bound[i] && i < required)
       throw TemplateFailure(fmt::format("{}() is missing its argument '{}'", name, names[i]));
   }

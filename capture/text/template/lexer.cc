@@ -215,7 +215,7 @@ class Lexer {
       i += digits;
       AppendUtf8(value, out);
     } else if (c == 'N' || IsDigitByte(c)) {
-      FailSyntax(line_, NotSupported("escape in a string", fmt::format("\\{}", c)));
+      FailSyntax(line_, NotSupported("string escape", fmt::format("\\{}", c)));
     } else if (c != '\n') {
       out += '\\';
       out += c;

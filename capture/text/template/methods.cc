@@ -57,7 +57,7 @@ Value Split(const Call& c) {
   const std::string* separator = c.Has(0) ? &c.Text(0) : nullptr;
   const int64_t limit = c.Integer(1, -1);
   if (kFromRight && separator == nullptr)
-    throw TemplateFailure(NotSupported("split at white space from the right", c.name));
+    throw TemplateFailure(fmt::format("'{}' is supported only with a separator", c.name));
   if (separator != nullptr && separator->empty()) throw TemplateFailure("empty separator");
   std::string_view text = c.self.as_string();
   c.session.ChargeSearch(text.size(), separator != nullptr ? separator->size() : 1);
@@ -146,7 +146,7 @@ Value RemoveAffix(const Call& c) {
 Value IsDigit(const Call& c) {
   const std::string& text = c.self.as_string();
   if (std::ranges::any_of(text, [](char x) { return (x & 0x80) != 0; }))
-    throw TemplateFailure(NotSupported("test of text beyond ASCII", c.name));
+    throw TemplateFailure(fmt::format("'{}' is supported only for ASCII text", c.name));
   return Value::Bool(!text.empty() && text.find_first_not_of("0123456789") == text.npos);
 }
 
@@ -311,7 +311,7 @@ std::optional<Value> FindMethod(const Value& value, std::string_view name) {
         value.depth()));
   }
   if (std::ranges::find(methods.refused, name) != methods.refused.end())
-    throw TemplateFailure(NotSupported(fmt::format("attribute of '{}'", value.TypeName()), name));
+    throw TemplateFailure(NotSupported(fmt::format("'{}' attribute", value.TypeName()), name));
   if (std::ranges::find(methods.unsafe, name) == methods.unsafe.end()) return std::nullopt;
   return Value::Undefined(
       fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, value.TypeName()));

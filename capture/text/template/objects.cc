@@ -8,7 +8,7 @@
 namespace oscar::jinja {
 
 std::optional<Value> Function::Attribute(Session&, std::string_view name) {
-  throw TemplateFailure(NotSupported("attribute of a function", name));
+  throw TemplateFailure(NotSupported("function attribute", name));
 }
 
 Generator::Generator(Cursor next, int depth)
@@ -87,7 +87,7 @@ std::optional<Value> Loop::Attribute(Session& session, std::string_view name) {
           return items[static_cast<size_t>(index) % items.size()];
         }));
   }
-  if (name == "changed") throw TemplateFailure(NotSupported("attribute of loop", name));
+  if (name == "changed") throw TemplateFailure(NotSupported("loop attribute", name));
   return std::nullopt;
 }
 

@@ -124,7 +124,7 @@ class Parser : public ExpressionParser {
     Expect("in");
     loop.iterable = ParseTuple(false);
     if (Skip("if")) loop.filter = ParseExpression();
-    if (Is("recursive")) Fail(NotSupported("mark of a loop", "recursive"));
+    if (Is("recursive")) Fail(NotSupported("loop modifier", "recursive"));
     ++open_loops_;
     const std::string end = ParseBlock({"else", "endfor"}, loop.body);
     --open_loops_;

@@ -145,9 +145,10 @@ Value Macro::Call(const Env& env, const Arguments& arguments) const {
     taken += has ? 1 : 0;
   }
   if (taken < arguments.positional.size() + arguments.named.size()) {
-    throw TemplateFailure(fmt::format(
-        "macro '{}' does not take a keyword argument that is given, or already got it by position",
-        name));
+    throw TemplateFailure(
+        fmt::format("macro '{}' was given a keyword argument that it does not have, or that was "
+                    "already given by position",
+                    name));
   }
   Value text = env.session.String(RunToText(body, inner));
   env.session.line = line;

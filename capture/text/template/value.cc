@@ -35,7 +35,7 @@ std::string HashKey(const Value& key) {
   }
   if (key.is_none()) return "n";
   if (key.is_undefined()) return "u";
-  if (key.is_tuple()) throw TemplateFailure(NotSupported("key of type", "tuple"));
+  if (key.is_tuple()) throw TemplateFailure(NotSupported("key type", "tuple"));
   if (key.is_object()) return fmt::format("o{}", static_cast<const void*>(&key.object()));
   throw TemplateFailure(fmt::format("unhashable type: '{}'", key.TypeName()));
 }

@@ -75,7 +75,7 @@ class Writer {
     } else if (value.is_undefined()) {
       Put("Undefined");
     } else {
-      throw TemplateFailure(NotSupported("text of a value of type", value.TypeName()));
+      throw TemplateFailure(NotSupported("conversion to text of the type", value.TypeName()));
     }
   }
 

@@ -43,7 +43,7 @@ void CheckModel(const Json& model, const std::string& where) {
     const std::string value = JsonString(model, affix, "", where);
     if (!value.empty()) {
       throw InputError(
-          fmt::format("{}: {} {} is not supported; supported: none", where, affix, Quoted(value)));
+          fmt::format("{}: {} {} is not supported; expected none", where, affix, Quoted(value)));
     }
   }
 }

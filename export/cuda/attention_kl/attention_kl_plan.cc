@@ -76,8 +76,8 @@ void CheckPointers(const AttentionKlOptions& o, const AttentionKlInputs& in,
                    const AttentionKlRows& rows) {
   const auto check = [](const void* pointer, const char* name) {
     if (pointer == nullptr || reinterpret_cast<uintptr_t>(pointer) % 16 != 0)
-      throw UsageError(fmt::format("attention-KL: {} must be 16-byte aligned device memory, is {}",
-                                   name, pointer));
+      throw UsageError(fmt::format(
+          "attention-KL: {} must be 16-byte aligned device memory, found {}", name, pointer));
   };
   check(in.q, "q");
   check(in.k, "k");

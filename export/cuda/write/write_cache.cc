@@ -21,8 +21,8 @@ namespace {
 void CheckWindows(const CacheView& view) {
   if (view.recent_slots > 0 && view.windows != nullptr) return;
   throw UsageError(
-      fmt::format("write: {} recent slots, windows {}; expected at least {} slots and a device "
-                  "array, because new tokens are written there first",
+      fmt::format("write: found {} recent slots and windows {}; expected at least {} slots and a "
+                  "device array, because new tokens are written there first",
                   view.recent_slots, view.windows == nullptr ? "null" : "given", kTileTokens));
 }
 
@@ -51,8 +51,8 @@ void CheckFeedback(const WriteSide& write, std::string_view side) {
       reinterpret_cast<uintptr_t>(write.feedback) % 16 == 0)
     return;
   throw UsageError(
-      fmt::format("write: error feedback of {}: columns {}, units {}; expected both, the columns "
-                  "16-byte aligned, or neither",
+      fmt::format("write: the error feedback of {} has columns {} and units {}; expected both, "
+                  "with 16-byte aligned columns, or neither",
                   side, static_cast<const void*>(write.feedback),
                   static_cast<const void*>(write.feedback_units)));
 }
@@ -120,7 +120,8 @@ WriteArguments MakeArguments(const CacheView& view, const WriteOptions& options,
 void WritePrefill(const CacheView& view, const WriteOptions& options, const PrefillTokens& tokens,
                   cudaStream_t stream) {
   WriteArguments a = MakeArguments(view, options, tokens);
-  if (tokens.num_tokens < 0) throw UsageError(fmt::format("write: {} tokens", tokens.num_tokens));
+  if (tokens.num_tokens < 0)
+    throw UsageError(fmt::format("write: {} tokens; expected at least 0", tokens.num_tokens));
   if (tokens.num_tokens == 0) return;
   a.row_begin = tokens.row_begin;
   a.position_begin = tokens.position_begin;

@@ -46,8 +46,9 @@ class Pickler {
 
   void Value(const PtOut& value, int depth) {
     if (depth > PtTree::kMaxDepth) {
-      throw InputError(fmt::format("a value nested more than {} deep cannot be written to a .pt",
-                                   PtTree::kMaxDepth));
+      throw InputError(
+          fmt::format("a value nested more than {} levels deep cannot be written to a .pt file",
+                      PtTree::kMaxDepth));
     }
     std::visit([&](const auto& data) { Write(data, depth); }, value.data);
   }
@@ -81,7 +82,9 @@ class Pickler {
 
   void Write(const std::string& text, int) {
     if (FirstInvalidUtf8(text) || text.size() > kMaxBytes) {
-      throw InputError(fmt::format("a string that is not UTF-8 or too long: '{}'", Escaped(text)));
+      throw InputError(
+          fmt::format("cannot write the string '{}': it is not UTF-8 or is longer than {} bytes",
+                      Escaped(text), kMaxBytes));
     }
     Op(kBinUnicode);
     Number(static_cast<uint32_t>(text.size()));
@@ -184,7 +187,9 @@ PtOut PtFromJson(const Json& json) {
       return json.get<int64_t>();
     case Json::value_t::number_unsigned:
       if (json.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-        throw InputError(fmt::format("the number {} does not fit a .pt file", json.dump()));
+        throw InputError(fmt::format(
+            "cannot write the number {} to a .pt file: it exceeds a signed 64-bit integer",
+            json.dump()));
       }
       return json.get<int64_t>();
     case Json::value_t::number_float:

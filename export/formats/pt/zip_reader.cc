@@ -141,7 +141,7 @@ class Parser {
       Fail("a directory entry has a wrong signature");
     const uint64_t name_size = Get<uint16_t>(at + 28), extra_size = Get<uint16_t>(at + 30);
     const uint64_t next = at + zip::kCentralBytes + name_size + extra_size;
-    if (next > end) Fail("a directory entry runs over the directory's end");
+    if (next > end) Fail("a directory entry extends beyond the directory's end");
     if (Get<uint16_t>(at + 32) != 0 || Get<uint16_t>(at + 34) != 0) {
       Fail("a directory entry has a comment or lies on another volume");
     }
@@ -318,11 +318,12 @@ ZipReader ZipReader::Open(MappedFile file) {
     ZipRecord record{entry.name.substr(reader.prefix_.size() + 1), data[i], entry.size, entry.crc};
     const uint32_t crc = Crc32(bytes.subspan(record.offset, record.size));
     if (kComparesDigests && crc != record.crc) {
-      parser.Fail(fmt::format("record '{}' has CRC {:08x}, its header says {:08x}: damaged file",
-                              shown, crc, record.crc));
+      parser.Fail(
+          fmt::format("record '{}' has CRC {:08x}, but its header says {:08x}; the file is damaged",
+                      shown, crc, record.crc));
     }
     if (!reader.index_.emplace(record.name, i).second) {
-      parser.Fail(fmt::format("record '{}' is there twice", shown));
+      parser.Fail(fmt::format("record '{}' appears twice", shown));
     }
     reader.records_.push_back(std::move(record));
   }

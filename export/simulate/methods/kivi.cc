@@ -82,9 +82,9 @@ CacheCost KiviCost(const KiviOptions& options, const std::vector<LayerSpec>& lay
 
 std::vector<CacheMethod> KiviMethods() {
   return {Kivi("kivi2", "KIVI, 2 bits, groups of 128", {.bits = 2}),
-          Kivi("kivi2_sink", "KIVI, 2 bits, groups of 128, 32 exact first tokens",
+          Kivi("kivi2_sink", "KIVI, 2 bits, groups of 128, the first 32 tokens exact",
                {.bits = 2, .sink = 32}),
-          Kivi("kivi2_g32", "KIVI, 2 bits, groups of 32 (its paper's)",
+          Kivi("kivi2_g32", "KIVI, 2 bits, groups of 32 (as in its paper)",
                {.bits = 2, .quant_group_size = 32}),
           Kivi("kivi4", "KIVI, 4 bits, groups of 128", {.bits = 4}),
           Kivi("kivi4_g32", "KIVI, 4 bits, groups of 32", {.bits = 4, .quant_group_size = 32})};

@@ -25,8 +25,8 @@ struct KvtcRow {
 };
 
 constexpr KvtcRow kKvtcTable[] = {
-    {"kvtc_8x", "KVTC, components of a layer in 2 bits, before the DEFLATE that follows", 8},
-    {"kvtc_16x", "KVTC, components of a layer in 1 bit, before the DEFLATE that follows", 16},
+    {"kvtc_8x", "KVTC, components of a layer in 2 bits, without the final DEFLATE", 8},
+    {"kvtc_16x", "KVTC, components of a layer in 1 bit, without the final DEFLATE", 16},
 };
 
 constexpr CacheWindows kKvtcWindows = {4, 128};

@@ -51,11 +51,13 @@ struct RotateKvRow {
 };
 
 constexpr std::array kRotateKvTable = {
-    RotateKvRow{"rotatekv2", "RotateKV, 2 bits; the first token exact instead of its massive ones",
+    RotateKvRow{"rotatekv2",
+                "RotateKV, 2 bits; the first token exact instead of those with massive activations",
                 2, 0.8F, 3},
     RotateKvRow{"rotatekv3", "RotateKV, 3 bits with the divisor 8 of its code; first token exact",
                 3, 1, 8},
-    RotateKvRow{"rotatekv4", "RotateKV, 4 bits; the first token exact instead of its massive ones",
+    RotateKvRow{"rotatekv4",
+                "RotateKV, 4 bits; the first token exact instead of those with massive activations",
                 4, 1, 15},
 };
 

@@ -30,7 +30,8 @@ constexpr AffineSide kTrellisCost = {.metadata_bits = kTrellisRowBits,
 std::vector<CacheMethod> TrellisMethods() {
   std::vector<CacheMethod> methods = {
       TokenMethod(
-          "hadamard_trellis", "ceiling of codecs: Hadamard rotation with a trellis code, 2 bits",
+          "hadamard_trellis",
+          "upper bound for codecs: Hadamard rotation with a trellis code, 2 bits",
           [](const MethodContext& context, size_t layer_index) {
             const AttentionSpec& spec = context.layers()[layer_index].attention;
             return WithTrellis({{.rotation = HadamardTensor(spec.head_dim)},
@@ -38,7 +39,7 @@ std::vector<CacheMethod> TrellisMethods() {
           },
           AffineCost(kTrellisCost)),
       TokenMethod(
-          "oscar_trellis", "ceiling of codecs: OSCAR's rotations with a trellis code, 2 bits",
+          "oscar_trellis", "upper bound for codecs: OSCAR's rotations with a trellis code, 2 bits",
           [](const MethodContext& context, size_t layer_index) {
             return WithTrellis(StoredRotations(context, layer_index, RotationGrouping::kOwn, {}));
           },
@@ -46,7 +47,7 @@ std::vector<CacheMethod> TrellisMethods() {
   methods.back().available = HasStoredRotations(RotationGrouping::kOwn);
   CacheMethod chosen = AutoChoiceMethod();
   chosen.name = "auto_trellis";
-  chosen.description = "ceiling of codecs: the automatic choice with a trellis code, 2 bits";
+  chosen.description = "upper bound for codecs: the automatic choice with a trellis code, 2 bits";
   chosen.make = [](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
     return ChoiceCache(ChoiceOf(context, layer_index),
                        context.layers()[layer_index].attention.num_kv_heads,

@@ -168,9 +168,9 @@ TEST_F(ShardRefusals, NameTheShardThatIsMissingTwiceThereOrForeign) {
   const fs::path copy = scratch_ / "copy";
   fs::copy(b, copy);
   EXPECT_EQ(RefusalOf({a, copy, b, c}),
-            "shard 2 of 3 is there twice: " + copy.string() + " and " + b.string());
+            "shard 2 of 3 was given twice: " + copy.string() + " and " + b.string());
   EXPECT_EQ(RefusalOf({b, copy, c}),
-            "shard 2 of 3 is there twice: " + b.string() + " and " + copy.string());
+            "shard 2 of 3 was given twice: " + b.string() + " and " + copy.string());
   const fs::path whole = MakeShard(1, 0);
   EXPECT_TRUE(Says(RefusalOf({a, b, c, whole}), "they belong to different runs"));
   EXPECT_TRUE(
@@ -198,7 +198,7 @@ TEST_F(ShardRefusals, NameTheShardThatIsMissingTwiceThereOrForeign) {
   EXPECT_TRUE(Says(ErrorOf<InputError>([&] {
                      ShardSet::Open({a, b, c}).CheckWeights({{"weights", "another"}});
                    }),
-                   a.string() + " read another weights"));
+                   a.string() + " read a different weights"));
 }
 
 TEST_F(ShardRefusals, NameTheFileThatIsDamaged) {

@@ -87,7 +87,7 @@ TEST(Checkpoint, IndexAndShardsMustAgree) {
   WriteOneTensor(dir / kTwo, "a", 'x');  // both files contain a, neither contains b
   EXPECT_TRUE(Says(OpenRefusal(dir), "contains tensor \"a\""));
   WriteOneTensor(dir / kTwo, "c", 'x');
-  EXPECT_TRUE(Says(OpenRefusal(dir), "lists nowhere"));
+  EXPECT_TRUE(Says(OpenRefusal(dir), "does not list"));
   fs::remove(dir / kTwo);
   EXPECT_TRUE(Says(OpenRefusal(dir), "is missing"));
   fs::create_directory(dir / kTwo);
@@ -114,8 +114,8 @@ TEST(Checkpoint, SaysWhatIsThereInstead) {
   EXPECT_TRUE(Says(OpenRefusal(dir / "none"), "not a directory"));
   for (const auto& [file, way] :
        {std::pair("other.safetensors",
-                  "if that contains all weights, rename it to model.safetensors"),
-        {"model.Q4_1.gguf", "give the file model.Q4_1.gguf itself"},
+                  "if that file has all weights, rename it to model.safetensors"),
+        {"model.Q4_1.gguf", "it contains the GGUF file model.Q4_1.gguf"},
         {"consolidated.safetensors", "Mistral's own format"},
         {"model-00001-of-00002.safetensors", "1 shards without the model.safetensors.index.json"},
         {"adapter_config.json", "LoRA adapter, so merge it into its base model"}}) {

@@ -89,7 +89,7 @@ TEST(GgufFile, GivesValuesOfTheTypeThatIsAskedFor) {
           "\"tokens\": expected an integer of at least 0, found an array");
   refused([&] { file.String("flag"); }, "\"flag\": expected a string, found a bool");
   refused([&] { file.Strings("real"); },
-          "\"real\": expected an array, each a string, found a float");
+          "\"real\": expected an array of values, each a string, found a float");
   refused([&] { file.Counts("below"); },
           "\"below[0]\": expected an integer of at least 0, found -1");
   refused([&] { file.Strings("heads"); }, "\"heads[0]\": expected a string, found 4");
@@ -161,7 +161,7 @@ TEST(GgufFile, SaysWhatIsWrong) {
   const auto entry = [&](const std::string& raw, const std::string& words) {
     changed([&](RawGguf& model) { model.entries.push_back(raw); }, words);
   };
-  entry(RawEntry("flag", 0), "is there twice");
+  entry(RawEntry("flag", 0), "appears twice");
   entry(RawEntry("x", 13, ""), "a value has type 13");
   entry(RawEntry("x", 7, RawNumber<uint8_t>(2)), "a bool has the value 2");
   entry(RawEntry("x", 8, RawNumber(kHuge)), "a value has 18446744073709551615 bytes");
@@ -176,7 +176,7 @@ TEST(GgufFile, SaysWhatIsWrong) {
   const auto last = [&](const std::string& info, const std::string& words) {
     changed([&](RawGguf& model) { model.infos.back() = info; }, words);
   };
-  last(RawInfo("a", {5}, 1, 160), "is there twice");
+  last(RawInfo("a", {5}, 1, 160), "appears twice");
   last(RawInfo(std::string(64, 'x'), {5}, 1, 160), "a tensor's name has 64 bytes");
   last(RawInfo("d", {}, 1, 160), "has 0 dimensions");
   last(RawInfo("d", {1, 1, 1, 1, 5}, 1, 160), "has 5 dimensions");

@@ -113,17 +113,17 @@ TEST(HostileDump, ObjectsThatAreMissingOrUnknown) {
   ExpectRefused("expected uint8 [8], found uint8 [7]",
                 [](hid_t file) { Replace(file, "/counted", H5T_STD_U8LE, {7}); });
   const uint8_t two[8] = {0, 1, 2};
-  ExpectRefused("counted: expected 0 and 1",
+  ExpectRefused("counted: contains values other than 0 and 1",
                 [&](hid_t file) { Replace(file, "/counted", H5T_STD_U8LE, {8}, two); });
-  ExpectRefused("must all be there",
+  ExpectRefused("must all be present",
                 [](hid_t file) { H5Ldelete(file, "/layer/3/lse", H5P_DEFAULT); });
-  ExpectRefused("must all be there", [](hid_t file) {
+  ExpectRefused("must all be present", [](hid_t file) {
     for (const char* name : {"/layer/10/lse", "/layer/10/scores", "/layer/10/score_rows"})
       H5Ldelete(file, name, H5P_DEFAULT);
   });
   ExpectRefused("contains \"extra\", which does not belong in a dump of version 3",
                 [](hid_t file) { Replace(file, "/extra", H5T_STD_I32LE, {1}); });
-  ExpectRefused("kind is \"gqa\", but there are latents", [](hid_t file) {
+  ExpectRefused("kind is \"gqa\", but the layer has latents", [](hid_t file) {
     Replace(file, "/layer/3/c_kv", H5T_IEEE_F32LE, {8, 2});
   });
   ExpectRefused("kv_b: does not belong in a layer of kind", [](hid_t file) {

@@ -281,7 +281,7 @@ TEST(ModelSpec, CountsOfNamesAreBounded) {
     config[field] = value;
     return ErrorOf<InputError>([&] { ReadModelSpec(config); });
   };
-  EXPECT_TRUE(Says(refused("qwen3_moe", "num_experts", 100'000), "times its experts needs"));
+  EXPECT_TRUE(Says(refused("qwen3_moe", "num_experts", 100'000), "tensors for all experts"));
   EXPECT_EQ(refused("qwen3_moe", "num_experts", 512), "");
 }
 

@@ -112,8 +112,12 @@ TEST(ChatTemplate, ConstructsAreEqual) {
       EXPECT_EQ(found, output->as_string()) << "line " << i + 1 << ": " << source;
     } else if (const Value* refused = rows[i].dict().Find("refused")) {
       EXPECT_TRUE(found.starts_with("error: t.jinja:")) << "line " << i + 1 << ": " << found;
-      EXPECT_TRUE(found.ends_with(fmt::format(
-          "the {} is not supported, because no known chat template uses it", refused->as_string())))
+      const std::string& what = refused->as_string();
+      EXPECT_TRUE(found.ends_with(
+          what.find(" supported") != what.npos
+              ? what
+              : fmt::format("the {} is not supported, because no known chat template uses it",
+                            what)))
           << "line " << i + 1 << ": " << source << "\n"
           << found;
     } else {
@@ -180,7 +184,7 @@ TEST(ChatTemplate, HostileTemplatesEndInErrors) {
       {"{% set n = namespace(x=[1]) %}{% for i in range(999) %}{% set n.x = n.x|map('upper') %}"
        "{% endfor %}{{ n.x|list }}",
        "nested deeper"},
-      {"{% set n = namespace() %}{% set n.x = [n] %}{{ n.x }}", "text of a value of type"},
+      {"{% set n = namespace() %}{% set n.x = [n] %}{{ n.x }}", "conversion to text of the type"},
       {"{% set n = namespace() %}{% for x in [1, 0, 2] if x %}{% set n.x = loop %}{% break %}"
        "{% endfor %}{{ n.x.last }}{{ n.x.nextitem }}{{ n.x.nextitem.y.z }}",
        "no attribute 'y'"},

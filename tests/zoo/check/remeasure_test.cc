@@ -41,7 +41,7 @@ TEST(Remeasure, OnTheSameMachineEveryNumberCounts) {
   const std::vector<std::string> lines = CompareValidations(recorded, again);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_NE(lines[0].find("logit_mse"), std::string::npos) << lines[0];
-  EXPECT_NE(lines[0].find("measured again 0.11"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find("now measured 0.11"), std::string::npos) << lines[0];
 }
 
 TEST(Remeasure, ElsewhereWhatAGateMayNameCountsRoughly) {

@@ -246,7 +246,7 @@ INSTANTIATE_TEST_SUITE_P(
     Texts, PullAttackText,
     testing::Values(
         Attack{"empty", [](const fs::path& zoo, Json&) { Replace(zoo, ""); },
-               "not acceptable as JSON at byte 1"},
+               "JSON refused at byte 1"},
         Attack{"a_key_twice",
                [](const fs::path& zoo, Json& entry) {
                  Replace(zoo, "{\"name\": \"example/Other\", " + entry.dump().substr(1));
