@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fits KVQuant (arXiv 2401.18079) to rows of one layer: key ranges per channel before rope, levels
-// by k-means for keys and for values. A channel is one dimension of one KV head, and a token's
+// Fits KVQuant (arXiv 2401.18079) to the rows of one layer: ranges of key channels before rope, and
+// k-means levels for keys and for values. A channel is one dimension of one KV head. A token's
 // values are those of all its heads together.
 #pragma once
 
