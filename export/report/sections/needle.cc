@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recall from long contexts, which perplexity hides: by task and length for the headline arm, by
-// length and depth for all.
+// Shows recall from long contexts, which perplexity does not reveal: by task and length for the
+// headline arm, by length and depth for all arms.
 #include <fmt/format.h>
 
 #include <algorithm>
