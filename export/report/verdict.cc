@@ -52,7 +52,7 @@ std::optional<Measured> BehindOf(const Record& of, std::string_view member) {
   return EstimateOf(of["behind"][member]);
 }
 
-enum class Order { kBetter, kWorse, kAlike };  // the headline, compared with another arm
+enum class Order { kBetter, kWorse, kAlike };  // the headline arm, compared with another
 Order OrderOf(const Measured& behind) {
   if (behind.interval->first > 0) return Order::kBetter;
   return behind.interval->second < 0 ? Order::kWorse : Order::kAlike;
@@ -89,7 +89,7 @@ std::string Against(const std::optional<Measured>& behind, std::string_view what
   return {};
 }
 
-// An arm with which the headline is compared.
+// An arm with which the headline arm is compared.
 struct Rival {
   Record arm;
   std::string what;

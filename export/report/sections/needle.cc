@@ -149,7 +149,8 @@ std::string DepthChart(const std::vector<ArmLook>& arms) {
   return RenderLineChart(chart);
 }
 
-// Returns the arms with the headline's windows, and the reference; more would not be legible.
+// Returns the arms with the same windows as the headline arm, and the reference. More arms would
+// not be legible.
 std::vector<ArmLook> Drawn(const std::vector<ArmLook>& arms) {
   std::vector<ArmLook> drawn;
   for (const ArmLook& look : arms) {

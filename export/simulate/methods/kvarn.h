@@ -11,7 +11,7 @@
 namespace oscar {
 
 struct KvarnOptions {
-  int k_bits = 4, v_bits = 2;  // 0: the side is not quantized
+  int k_bits = 4, v_bits = 2;  // 0: not quantized
   int64_t tile = 128;          // tokens
   int iterations = 16;         // newer releases: 8
 };

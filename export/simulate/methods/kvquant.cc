@@ -41,7 +41,7 @@ KvQuantOptions OptionsOf(const KvQuantRow& variant, uint64_t seed) {
 }
 
 constexpr double kOutlierBits = 16 + 16;  // value and index
-constexpr double kPointerBits = 32;       // per token and side: start of its outliers
+constexpr double kPointerBits = 32;       // per token, for each of k and v: start of outliers
 constexpr double kRangeBits = 2 * 16;     // low and high of a token's values
 
 // Returns the number of outliers of a token of `channels` values. Limits of keys are quantiles of
@@ -59,7 +59,7 @@ double Outliers(bool keys, int64_t channels, double kept) {
   return static_cast<double>(below + above);
 }
 
-// Returns the bits of a quantized token, over all heads of one side.
+// Returns the bits of a quantized token's keys or values, over all heads.
 CacheCost TokenBits(const KvQuantRow& variant, bool keys, int64_t channels) {
   const double paper = variant.bits * static_cast<double>(channels) +
                        kOutlierBits * Outliers(keys, channels, variant.kept);

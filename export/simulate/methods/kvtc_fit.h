@@ -41,7 +41,7 @@ std::vector<KvtcGroup> AllocateKvtcBits(
     std::span<const double> energies,
     const std::function<double(int64_t begin, const KvtcGroup& group)>& error, int64_t budget);
 
-// One side of a layer, channels = num_kv_heads * dim.
+// The coder of a layer's keys or values, where channels = num_kv_heads * dim.
 struct KvtcSide {
   at::Tensor mean;   // [channels] float64
   at::Tensor basis;  // [channels, coded components] float64, by decreasing variance

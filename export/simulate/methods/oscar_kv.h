@@ -15,7 +15,7 @@ struct OscarKvOptions {
   int bits = 2;  // 0: not quantized
 };
 
-inline constexpr int64_t kOscarKvResidual = 128;  // tokens on both sides
+inline constexpr int64_t kOscarKvResidual = 128;  // tokens, for keys and for values
 inline constexpr int64_t kOscarKvGroup = 32;      // tokens for keys, channels for values
 
 AffineRule OscarKvRule(int bits);

@@ -53,7 +53,7 @@ constexpr VllmRow kVllm[] = {
 
 at::Tensor OneMatrix(const Matrix& matrix) { return RotationTensor(std::vector<Matrix>{matrix}); }
 
-// All heads of a side share one rotation and one S.
+// Returns the quantizer of keys or values. All heads share one rotation and one matrix S.
 RotatedQuantizer PaperSide(const PaperRow& row, const MethodContext& context, size_t layer_index,
                            bool values, int64_t dim) {
   const uint64_t stream = (uint64_t{1} << 62) | layer_index << 2 | (values ? 2U : 0U);
