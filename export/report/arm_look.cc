@@ -53,8 +53,9 @@ constexpr Word kMethods[] = {{"naive", "naive INT2"},
                              {"lmdeploy_int8", "LMDeploy INT8"},
                              {"lmdeploy_int4", "LMDeploy INT4"}};
 
-// A method keeps its colour from report to report. The headline's method gets s0, the accent, and
-// swaps colours with the method that had it. Unknown methods share the rest.
+// Assigns a method the same colour in every report. The method of the headline arm, which the page
+// judges, gets the accent colour s0 and swaps colours with the method that usually has it. Unknown
+// methods share the remaining colours.
 class Palette {
  public:
   explicit Palette(const std::string& headline) : displaced_(Preferred(headline)) {

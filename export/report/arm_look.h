@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The names and colours of arms, the same in every chart and table: the colour depends on the
-// method (the headline arm has the accent), dashes mean "not clipped", null controls are grey.
+// The names and colours of arms (measured configurations), the same in every chart and table. The
+// colour depends on the method; the headline arm has the accent colour. Dashed lines mean "not
+// clipped", and null controls are grey.
 #pragma once
 
 #include <string>
@@ -42,7 +43,8 @@ struct CalibrationArm {
   std::string name, label, css, line_css;
 };
 std::vector<CalibrationArm> LookOfCalibrationArms(const Record& summary);
-// Returns the arm to judge by: per head, else shared, else the last; empty if none was measured.
+// Returns the arm that represents the calibration: the automatic choice, else OSCAR per head, else
+// OSCAR shared, else the last arm. Empty if none was measured.
 std::string CalibrationHeadline(const Record& summary);
 
 // Returns the colour class of a layer by its depth: d0 (first) to d9 (last).

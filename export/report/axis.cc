@@ -11,7 +11,8 @@
 namespace oscar {
 namespace {
 
-// Returns the largest of 1, 2, 5 times a power of ten that is not above (below) `value`.
+// Return a number of the form 1, 2 or 5 times a power of ten: the largest that is not above
+// `value`, or the smallest that is not below it.
 double RoundDown125(double value) {
   const double power = std::pow(10.0, std::floor(std::log10(value)));
   for (double digit : {5.0, 2.0}) {
@@ -132,8 +133,8 @@ std::vector<double> SpreadOut(std::vector<double> places, double gap, double lo,
                    [&](size_t a, size_t b) { return places[a] < places[b]; });
   const auto count = static_cast<double>(places.size());
   if (count > 1) gap = std::min(gap, (hi - lo) / (count - 1));
-  // Least squares with minimum gaps: places that would be too close form a pile, which keeps their
-  // mean.
+  // Minimizes the sum of squared moves. Places that would be too close to each other form a pile,
+  // which keeps their mean.
   struct Pile {
     double sum;  // sum of wanted places, minus gaps before them
     double count;

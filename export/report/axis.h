@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Maps values to places in a chart, and chooses the values of ticks. Units of a chart are those of
-// its viewBox.
+// Maps values to places in a chart, and chooses the values of ticks. Chart units are those of the
+// SVG's viewBox.
 #pragma once
 
 #include <string>
@@ -30,8 +30,9 @@ class Range {
   bool empty() const { return lo_ > hi_; }
   double lo() const { return lo_; }
   double hi() const { return hi_; }
-  // On a log scale zero and negative values are ignored, and the ends lie slightly outside the
-  // values and at least a factor of 2 apart. A linear scale goes from zero to a round number.
+  // A log scale ignores zero and negative values. Its ends lie slightly outside the values and are
+  // at least a factor of 2 apart. A linear scale starts at zero, or at a round negative number if
+  // there are negative values, and ends at a round number.
   explicit Range(Scale scale) : scale_(scale) {}
   Axis MakeAxis(double start, double end) const;
 

@@ -61,8 +61,8 @@ std::string Resolved(std::string_view rule) {
   return resolved;
 }
 
-// Returns the selectors of a rule with series colours, restricted to the series of class `of`:
-// elements within it, and elements that have its class themselves.
+// Restricts the selectors of a rule to the series of class `of`. The result selects elements within
+// the series, and elements that have its class themselves.
 std::string OfSeries(std::string_view selectors, std::string_view of) {
   std::string list;
   for (const std::string_view selector : Split(selectors, ',')) {
@@ -91,7 +91,7 @@ std::string ChartStyle() {
       style += fmt::format("{}{{{}}}\n", selectors, body);
     }
   }
-  // These rules must come before the others, which change widths and fills. Both kinds have the
+  // These rules must come before those in `style`, which change widths and fills. Both have the
   // same specificity, so later rules win.
   std::string of_series;
   for (const auto& [selectors, body] : coloured)
@@ -101,7 +101,7 @@ std::string ChartStyle() {
   return of_series + style;
 }
 
-// `svg`: the page's chart, from the attributes of its <svg> to its end tag.
+// `svg`: a chart of the page, from the attributes of its <svg> to its end tag.
 ChartFile FileOf(std::string_view svg, std::string_view style) {
   size_t at = 0;
   const std::vector<std::string_view> box = Split(Between(svg, "viewBox=\"", "\"", at), ' ');

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The charts of report.html as standalone SVG documents, with a title, a white background and
-// explicit light colours, since Inkscape and librsvg do not support CSS variables.
+// The charts of report.html as standalone SVG documents with a title and a white background. Their
+// colours are explicit light ones, since Inkscape and librsvg do not support CSS variables.
 #pragma once
 
 #include <string>

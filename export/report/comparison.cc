@@ -21,7 +21,7 @@ namespace {
 // Members of an arm that a comparison keeps.
 constexpr const char* kArmMembers[] = {"name",    "method",       "description",      "clip",
                                        "windows", "null_control", "bits_per_element", "ideal"};
-// Members of its parts that a comparison keeps, in addition to measures and their intervals.
+// Members of an arm's parts that a comparison keeps, in addition to measures and their intervals.
 constexpr std::string_view kPaths[] = {"end_to_end.output_rel_error", "own_words.scored_tokens",
                                        "needle.answer_nll", "needle.by_length",
                                        "needle.by_length_depth"};
@@ -111,7 +111,7 @@ std::string ColumnTable(const Measure& column, const std::vector<Model>& models,
   return fmt::format("<h3>{}</h3>\n", column.heading) + Table(column.heading, header, rows);
 }
 
-// Settings that make results of two models differ although the models would not.
+// Lists the settings that differ between the models. Results can differ because of these alone.
 std::string Differences(const std::vector<Model>& models) {
   std::set<std::string> keys;
   for (const Model& model : models) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares several models on one page by what their validations have in common. Trap: arms are
-// matched by name, so reports with different windows, lengths or seeds are not comparable; the page
-// names settings that differ.
+// Compares several models on one page, by the arms (measured configurations) of their validations.
+// Trap: arms are matched by name only, so reports with different windows, lengths or seeds are not
+// comparable. The page lists settings that differ.
 #pragma once
 
 #include <string>
@@ -23,9 +23,9 @@ struct NamedReport {
   double date = 0;  // date of the file, in seconds since 1970
 };
 
-// Returns {"$schema": {name, version}, "models": [{"source", "model", "validation"}]}: the reports'
-// validations without values per layer, head or position. Throws InputError if one is not a report
-// or was not validated, or if there are none.
+// Returns {"$schema": {name, version}, "models": [{"source", "model", "validation"}]}: the
+// validations of the reports without values per layer, head or position. Throws InputError if there
+// are no reports, or if one is invalid or has no validation.
 Json CombineReports(const std::vector<NamedReport>& reports);
 
 // Makes a self-contained page from the result of CombineReports.

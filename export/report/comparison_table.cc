@@ -122,7 +122,8 @@ std::string Fronts(const Json& models) {
                             text;
 }
 
-// Bits of all models that have the arm. They differ if head dimensions or layers differ.
+// Returns the bits per element of the arm in all models that have it. They differ if head
+// dimensions or layers differ.
 std::string BitsCell(const Json& models, const std::string& name, const char* which) {
   std::vector<std::string> different;
   for (const Json& model : models) {

@@ -12,8 +12,8 @@
 
 namespace oscar {
 
-// Returns one of nine heat colours, h0 (least) to h8 (most), on a log scale between lo and hi. A
-// value <= 0 is h0.
+// Returns one of nine heat colours for a value on a log scale between lo and hi: h0 (lowest) to h8
+// (highest). A value <= 0 is h0.
 int HeatStep(double value, double lo, double hi);
 
 struct HeatMap {

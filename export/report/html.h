@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of the page: text, numbers, tables. Trap: a function that takes "html" takes markup and
-// trusts it; names, descriptions and other text of the record must go through Html() first.
+// Parts of the page: text, numbers, tables. Trap: a parameter whose name ends in "html" is inserted
+// as markup without escaping, so names, descriptions and other text of a report must go through
+// Html() first.
 #pragma once
 
 #include <string>
@@ -17,14 +18,15 @@ namespace oscar {
 // Returns text as markup: & < > " ' escaped, control characters made visible.
 std::string Html(std::string_view text);
 
-// Returns Html(text) of the first `max_characters` (UTF-8), with an ellipsis if it was cut, for
-// labels in charts.
+// Returns, for labels in charts, Html(text) of the first `max_characters` (UTF-8), followed by an
+// ellipsis if text was cut.
 std::string HtmlCut(std::string_view text, size_t max_characters);
 size_t CountCharacters(std::string_view utf8);
 
 std::string FormatNumber(double value, Format format);
 
-// Returns <data> with the printed number, the exact one (value=) and its path (data-path=).
+// Returns <data> with the printed number, the exact number (value=) and its path in the report
+// (data-path=).
 std::string Value(const Record& number, Format format);
 // Formats a two-element array as "lo to hi".
 std::string Interval(const Record& interval, Format format, std::string_view between = " to ");

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The style sheet sets text sizes (larger on a phone, where the chart is drawn small), so there
-// must be room for the largest size.
+// The style sheet sets text sizes. They are larger on a phone, where the chart is drawn small, so
+// the chart leaves room for the largest size.
 #include "export/report/line_chart.h"
 
 #include <fmt/compile.h>

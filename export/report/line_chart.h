@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lines over one axis, labelled at their ends, as inline SVG. Colours are CSS classes of
-// page_style.cc, so the page decides between light, dark and print.
+// A chart of lines, labelled at their ends, as inline SVG. Colours are CSS classes of
+// page_style.cc, so the page's style selects the colours for light mode, dark mode and print.
 #pragma once
 
 #include <string>

@@ -38,8 +38,8 @@ std::string WithError(double value, std::optional<double> error) {
   return fmt::format("{:10.6f}{}\n", value, error ? fmt::format(" ± {:10.6f}", *error) : "");
 }
 
-// Standard errors of ln PPL. Q and base are means over the same tokens, so the error of their
-// difference determines their covariance.
+// Standard errors of ln PPL. Q and base are means over the same tokens, so the error of the ratio
+// determines their covariance.
 struct LogPerplexities {
   double q_error, base_error, ratio_error;
   double covariance() const {

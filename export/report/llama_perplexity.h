@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the final lines of llama.cpp's llama-perplexity --kl-divergence from a report: Q is the
-// model with an arm's cache, base the unquantized model.
+// Prints the numbers of a report in the format of the final lines of llama.cpp's llama-perplexity
+// --kl-divergence. Q is the model with an arm's cache, base the model with an unquantized cache.
 #pragma once
 
 #include <string>
@@ -11,9 +11,10 @@
 
 namespace oscar {
 
-// `member`: "text" or "own_words", which `arm` must have. The first line says what was measured.
-// Errors after ± treat tokens as independent, as llama-perplexity does; the report's intervals do
-// not, and are wider. Lines whose errors and quantiles an older report lacks are left out.
+// `member`: "text" or "own_words" (text that the model generated), which `arm` must have. The first
+// line says what was measured. Errors after ± treat tokens as independent, as llama-perplexity
+// does. The report's intervals do not, and are wider. Lines are omitted if an older report lacks
+// their errors or quantiles.
 std::string LlamaPerplexityText(const Json& report, const Json& arm, const std::string& member);
 
 }  // namespace oscar

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The format requires members that a validation does not have. They are null or empty, as lm-eval
-// writes unknown ones.
+// writes unknown values.
 #include "export/report/lm_eval_results.h"
 
 #include <fmt/format.h>
@@ -48,7 +48,8 @@ std::optional<double> ErrorOf(const Json* interval, const std::function<double(d
 
 double Same(double x) { return x; }
 
-// Adds perplexities per word and per byte. `text_size` has the scored words and bytes.
+// Adds perplexities per token, word and byte. `text_size` has the numbers of scored words and
+// bytes.
 void AddPerplexities(const Json& text, const Json& text_size, TaskMetrics& metrics) {
   const double perplexity = text.at("perplexity"), tokens = text.at("scored_tokens");
   const auto add = [&](const char* name, const std::function<double(double)>& f) {

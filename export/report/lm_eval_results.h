@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The results file of EleutherAI's lm-evaluation-harness 0.4.13 (lm_eval/result_schema.py) from a
-// report, for tools that collect such files. A file describes one model; here, the model with one
-// arm's cache. Each evaluated text is a task.
+// Writes a report as a results file of EleutherAI's lm-evaluation-harness 0.4.13
+// (lm_eval/result_schema.py), for tools that collect such files. A file describes one model: here,
+// the model with the cache of one arm (a measured configuration). Each evaluated text is a task.
 #pragma once
 
 #include <optional>

@@ -18,7 +18,7 @@ std::vector<std::string> OwnArms(const Json& report) {
     std::ranges::replace(runtime, '-', '_');
     return {"runtime_" + runtime + "_auto", "auto+windows"};
   }
-  // An artifact imported from a shared pair has one rotation for all heads and none per head.
+  // An artifact imported from shared rotations has one for all heads and none per head.
   const auto count = "/layers/0/sides/k/num_rotations"_json_pointer;
   const bool shared_alone = !report.contains("/layers/0/sides/k_shared"_json_pointer) &&
                             report.contains(count) && report.at(count) == 1;

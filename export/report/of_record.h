@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides which validation an artifact may hold. It is the one of record, whose headline is the
-// artifact's own choice, measured with the artifact's recommended serving settings. Any other is a
-// comparison, which says something about methods but not about the artifact. oscar-validate applies
-// this rule before it measures, a zoo when it receives a report.
+// Decides which validation an artifact may contain. This is the validation of record: among other
+// conditions, its headline is the artifact's own choice, and it was measured with the serving
+// settings that the artifact recommends. Any other validation is a comparison, which says something
+// about methods but not about the artifact. oscar-validate applies this rule before it measures,
+// and a zoo when it receives a report.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,10 @@ inline constexpr double kOthersKClip = 0.96, kOthersVClip = 0.92;
 // The fewest tokens that a validation of record must score.
 inline constexpr int64_t kLeastScoredTokens = 1024;
 
-// Returns the arms that a verdict on this artifact may be about, best first: the choice for its
-// consumer, as that runtime computes it and as chosen. Without choices, the arm is OSCAR itself.
-// `report`: its report.json, with or without a validation.
+// Returns the arms (configurations) that may represent this artifact in a verdict, best first. If
+// the artifact has an automatic choice, these are the choice as computed by the runtime that it is
+// for, and the choice as calibrated. Otherwise it is OSCAR with clipping and windows. `report`: the
+// artifact's report.json, with or without a validation.
 std::vector<std::string> OwnArms(const Json& report);
 
 // The facts that decide whether a validation is of record, known before anything is measured.
@@ -49,8 +51,8 @@ struct ServingSettings {
 };
 ServingSettings ServingOf(const Json& report, std::string_view what);
 
-// Returns why a validation of the artifact of `report` is not of record, one phrase per reason.
-// Empty if it is of record.
+// Returns the reasons why a validation of the artifact of `report` is not of record, one phrase
+// each. Empty if it is of record.
 std::vector<std::string> WhyNotOfRecord(const ValidationFacts& facts, const Json& report,
                                         std::string_view what);
 

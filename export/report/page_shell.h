@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of every page around its sections: style, navigation, and the policy that prevents it
-// from loading or running anything.
+// The parts of every page around its sections: style, navigation, and a content security policy
+// that prevents the page from loading anything and from running any script but its own.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Colour-blind readers must be able to tell the colours apart, if necessary by lightness. As text,
-// colours must have a contrast of 4.5. Colour alone never carries information.
+// Colour-blind readers must be able to tell the colours apart, if necessary by lightness. Colours
+// used for text need a contrast ratio of 4.5. Colour alone never carries information.
 #include "export/report/page_style.h"
 
 #include <string>

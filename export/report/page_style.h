@@ -11,8 +11,8 @@ namespace oscar {
 
 std::string_view PageStyle();
 
-// Parts of the style for charts outside the page: the rules for what is inside an <svg>, and the
-// rule that sets the variables to their light values.
+// Parts of the style sheet for charts outside the page. ChartRules: the rules for what is inside an
+// <svg>. LightColours: the rule that sets the colour variables to their light values.
 std::string_view ChartRules();
 std::string_view LightColours();
 

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The quantiles of a distribution in report.json, ascending. They are those of llama-perplexity.
+// The quantiles of distributions in report.json, ascending. They are the quantiles that
+// llama-perplexity prints.
 #pragma once
 
 namespace oscar {

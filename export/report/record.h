@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A value of report.json with its JSON pointer. The page prints everything from such values, so
-// that every number on it names its place in the record (data-path), and a test can compare them.
+// A value of report.json with its JSON pointer. The page prints every number from such a value. So
+// each number on the page names its place in report.json (data-path), and a test can compare the
+// two.
 #pragma once
 
 #include <array>
@@ -36,8 +37,8 @@ class Record {
   bool True() const { return value_.is_bool() && value_.get_bool().value_unsafe(); }
   bool IsObject() const { return value_.is_object(); }
   bool IsString() const { return value_.is_string(); }
-  // Returns strings unchanged, numbers as in the record, anything else as JSON. Untrusted: use
-  // Html() before putting it into a page.
+  // Returns a string unchanged, a number as in the record, anything else as JSON. The text is
+  // untrusted: use Html() before putting it into a page.
   std::string Text() const;
   std::string TextOr(std::string_view key, std::string_view fallback) const;
   bool IsText(std::string_view key) const;    // whether a member is a non-empty string
@@ -46,7 +47,8 @@ class Record {
   std::string pointer() const;
 
  private:
-  // A step of the JSON pointer, which is made only on demand: most values are not shown.
+  // A step of the JSON pointer. The pointer's text is made only on demand, because most values are
+  // not shown.
   struct Step {
     const char* key;  // in the document; null for an element
     size_t size;      // size of the key, or index of the element

@@ -182,7 +182,8 @@ class Arms {
     return domain.at(member).at("mean");
   }
 
-  // Checks differences between the means of an arm, or of one of its domains, and the headline's.
+  // Checks the stored difference between the mean of an arm, or of one of its domains, and the
+  // headline's.
   void Behind(const Json& of, const Json& headline,
               double (*mean)(const Json&, const std::string&)) const {
     if (!of.contains("behind")) return;

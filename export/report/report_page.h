@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// report.html: one page, no script, no network; legible in light and dark, on a phone and printed.
-// It depends only on the record: the same JSON gives the same bytes.
+// Makes report.html, a page without scripts and network access, which is legible in light and dark
+// mode, on a phone and in print. It depends only on report.json: the same JSON gives the same
+// bytes.
 #pragma once
 
 #include <string>

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One row per item: its name and numbers on a line, and below it its marks (dots with intervals,
-// bars, ticks) on a common scale. Full-width names stay legible on a phone.
+// A chart with a row per item. A line has the item's name and numbers, and below it are its marks
+// (dots with intervals, bars, ticks) on a common scale. Names have the full width, so they stay
+// legible on a phone.
 #pragma once
 
 #include <optional>

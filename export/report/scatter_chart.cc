@@ -37,7 +37,7 @@ std::string Mark(const ScatterPoint& point, const Axis& x, const Axis& y, bool o
   return svg + "</g>\n";
 }
 
-// Draws the front in steps, because between two points nothing better is known.
+// Draws the front as a staircase, because no better point is known between two of its points.
 std::string FrontLine(const std::vector<const ScatterPoint*>& front, const Axis& x, const Axis& y) {
   std::string points;
   double last = 0;

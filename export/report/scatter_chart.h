@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Points in a plane where less is better on both axes. The Pareto front, which no other point beats
-// in both, is drawn and named. A point at zero has no place on a log axis and is left out; the
-// caption must say so.
+// A chart of points, where less is better on both axes. The points on the Pareto front, which no
+// other point beats on both axes, are connected and named. A point at zero has no place on a log
+// axis and is left out; the caption must say so.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,9 @@
 
 namespace oscar {
 
-// Returns indices of the (x, y) that no other point beats by being less or equal in both and less
-// in one. Ascending x. Of equal points, the first.
+// Returns the indices of the points (x, y) on the Pareto front, by ascending x. A point is on it if
+// no other point is less or equal in both and less in one. Of equal points, only the first is on
+// it.
 std::vector<size_t> ParetoFront(const std::vector<std::pair<double, double>>& points);
 
 struct ScatterPoint {

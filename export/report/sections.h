@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sections of the page. Each is a function from the record to markup, and returns nothing if
-// the record has nothing for it. A table in report_page.cc sets their order. A new section needs a
-// file in sections/, an entry in CMakeLists.txt, a declaration below and a row in that table.
+// The sections of the page. Each is a function that makes markup from the record, or returns an
+// empty string if the record lacks its data. A table in report_page.cc sets their order. A new
+// section needs a file in sections/, an entry in CMakeLists.txt, a declaration below and a row in
+// that table.
 #pragma once
 
 #include <string>
@@ -12,8 +13,8 @@
 
 namespace oscar {
 
-// Describes the exported clip ratios of keys and values: one for all layers, or that each layer has
-// its own. `serving`: the report's member.
+// Describes the exported clip ratios of keys and values: one pair for all layers, or a note that
+// each layer has its own. `serving`: the report's member.
 std::string ExportedClip(const Record& serving);
 
 std::string VerdictSection(const Record& report);

@@ -8,9 +8,9 @@
 
 namespace oscar {
 
-// Describes report.json's serving.auto.bits_by.sensitive: "not below 4 bits: keys of layer 3 (95
-// %)", with each side's share of the next-token cost at 2 bits. Says so if no side is sensitive.
-// Empty if nothing was measured.
+// Describes serving.auto.bits_by.sensitive of report.json, such as "at least 4 bits are needed for
+// keys of layer 3 (95 %)". The percentage is the share of these keys or values in the total
+// next-token cost of 2 bits. Says so if none is sensitive. Empty if nothing was measured.
 std::string SensitiveSidesText(const Json& serving);
 
 }  // namespace oscar

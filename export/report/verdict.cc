@@ -33,7 +33,8 @@ Measured EstimateOf(const Record& estimate) {
   return measured;
 }
 
-// `text`: the arms' member that decides the verdict; empty: attention decides.
+// Returns the KL by which arms are compared. `text`: the arm's member whose next-token KL decides
+// the verdict; empty: attention-KL decides.
 Measured KlOf(const Record& arm, std::string_view text) {
   return EstimateOf(text.empty() ? arm["local"]["kl"] : arm[text]["token_kl"]);
 }
@@ -44,21 +45,21 @@ std::string Text(const Measured& kl) {
 }
 
 // Returns the KL of `of` (an arm, or one domain of an arm) minus the headline's on the same text,
-// with the interval of that paired difference. Returns nothing if it was not measured.
+// with the interval of this paired difference. Returns nothing if it was not measured.
 std::optional<Measured> BehindOf(const Record& of, std::string_view member) {
   if (!of.Has("behind") || !of["behind"].Has(member) || !of["behind"][member].Has("interval"))
     return {};
   return EstimateOf(of["behind"][member]);
 }
 
-enum class Order { kBetter, kWorse, kAlike };  // the headline, compared with another arm
+enum class Order { kBetter, kWorse, kAlike };  // the headline arm, compared with another
 Order OrderOf(const Measured& behind) {
   if (behind.interval->first > 0) return Order::kBetter;
   return behind.interval->second < 0 ? Order::kWorse : Order::kAlike;
 }
 
-// Returns the arm with the lowest KL among the `wanted` ones. If some have windows, considers only
-// these, because the headline has windows.
+// Returns the arm with the lowest KL among the `wanted` ones. If some of these have windows,
+// considers only these, because the headline has windows.
 std::optional<Record> Least(const std::vector<Record>& arms, std::string_view text,
                             const auto& wanted) {
   std::optional<Record> least;
@@ -88,7 +89,7 @@ std::string Against(const std::optional<Measured>& behind, std::string_view what
   return {};
 }
 
-// An arm with which the headline is compared.
+// An arm with which the headline arm is compared.
 struct Rival {
   Record arm;
   std::string what;
@@ -98,7 +99,8 @@ std::string Joined(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Lists the domains on which the headline is better than a rival, unless all agree.
+// Says on which domains the headline is better than, no better than or worse than a rival. Empty if
+// it is neither better nor worse on any domain.
 std::string DomainsAgainst(const Rival& rival, const char* member) {
   std::vector<std::string> better, alike, worse;
   for (const Record& domain : rival.arm["by_domain"].Items()) {

@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Summarizes a validation in a few sentences. They say whether the fit gained anything on this
-// model over a Hadamard rotation, OSCAR as published and rotations that know nothing of their
-// layer, each by the paired difference on the same text; whether that holds on every domain of the
-// text; and what a user will notice. The terminal, the page and the model card show the same
-// sentences.
+// Summarizes a validation in a few sentences, the same on the terminal, the page and the model
+// card. They say:
+// - whether the fit gained anything on this model over a Hadamard rotation, OSCAR as published, and
+//   rotations made without knowledge of their layer, each by the paired difference on the same
+//   text;
+// - whether that holds on every domain of the text;
+// - what a user will notice.
 #pragma once
 
 #include <string>
@@ -23,8 +25,8 @@ struct Verdict {
   std::string left_out;  // what a quick validation left out, and how to get it
 };
 
-// Returns the member that decides the verdict: "text" or "own_words". `validation`: of a checked
-// report.
+// Returns the member of arms that decides the verdict: "text" or "own_words", which the model
+// generated. `validation`: that of a report that passed CheckReport.
 std::string VerdictMember(const Record& validation);
 
 // Returns plain text. Names of arms in it are untrusted.

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides which of the two texts of a report the verdict uses: "text", or "own_words", which the
-// model generated. On text that it generated, a model's perplexity is minimal, and an arm's
-// perplexity ratio is in expectation the exponential of its token KL. On a text that is foreign to
-// the model, both depend on the text as much as on the cache.
+// Decides which of a report's two texts the verdict uses: "text", or "own_words", which the model
+// generated. On its own words, a model's perplexity is minimal, and the logarithm of an arm's
+// perplexity ratio is in expectation its next-token KL. On a text that is foreign to the model,
+// both depend on the text as much as on the cache.
 #pragma once
 
 #include <string>
@@ -13,11 +13,12 @@
 
 namespace oscar {
 
-// Makes "verdict_text" of the report's "validation" from the exact arm; null if it has no own
-// words. A text that the user chose (`builtin` false) always decides, however foreign it is.
+// Makes the member "verdict_text" of the report's "validation" from the arm with an exact cache;
+// null if that arm has no "own_words". A text that the user chose (`builtin` false) always decides,
+// however foreign it is.
 Json VerdictText(const Json& exact_arm, bool builtin);
 
-// Returns an arm with the deciding text as its "text", for the verdict and its gate.
+// Returns `arm` with the deciding text as its member "text", for the verdict and its gate.
 Json ArmOfVerdict(const Json& validation, Json arm);
 
 }  // namespace oscar

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rotated cache as a bf16 runtime computes it: matrices, inputs and results of rotations in bf16
-// (sums in float32), rotated window rows, rotated queries. Trap: queries are rotated, so keys
-// return to the model's space by the exact inverse; values return by the bf16 matrix.
+// Simulates a rotated cache as a bf16 runtime computes it. The matrices, inputs and results of
+// rotations are rounded to bf16, and sums are float32. Queries and the rows in windows are rotated
+// too. Trap: a runtime rotates queries instead of rotating keys back, so keys return to the model's
+// space by the exact inverse. It does rotate values back, so these return by the bf16 matrix.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,8 +13,8 @@
 
 namespace oscar {
 
-// Rows [tokens, num_kv_heads, dim] read from the cache, in the model's space. float64 for float64
-// rows, else float32.
+// Rows [tokens, num_kv_heads, dim] as read from the cache, in the model's space: float64 if the
+// stored rows are float64, else float32.
 struct Bf16Rows {
   at::Tensor quantized;
   at::Tensor exact;  // while the token is in a window
@@ -21,7 +22,8 @@ struct Bf16Rows {
 Bf16Rows Bf16KeysThroughCache(const RotatedQuantizer& quantizer, const at::Tensor& keys);
 Bf16Rows Bf16ValuesThroughCache(const RotatedQuantizer& quantizer, const at::Tensor& values);
 
-// Returns queries [rows, num_q_heads, dim] for those keys, after bf16 rotation, in model space.
+// Returns queries [rows, num_q_heads, dim] after the bf16 rotation, transformed back to the model's
+// space.
 at::Tensor Bf16Queries(const RotatedQuantizer& keys, const at::Tensor& queries);
 
 }  // namespace oscar

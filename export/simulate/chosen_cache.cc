@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choice of oscar-calibrate --auto, as the artifact stores it, in bf16 arithmetic
-// (calib/cache/side_tensors.h on the artifact's tensors). That arithmetic is in the transformed
-// space, but simulators return rows in the model's space. So keys are transformed by the exact
-// inverse and queries by its transpose, which leaves every logit unchanged.
+// Reads the choice of oscar-calibrate --auto from the artifact's tensors and applies it by the bf16
+// arithmetic of calib/cache/side_tensors.h. That code returns transformed rows, but simulators
+// return rows in the model's space. So keys are multiplied by the exact inverse of their transform
+// and queries by its transpose, which leaves every logit unchanged.
 #include "export/simulate/chosen_cache.h"
 
 #include <ATen/ATen.h>

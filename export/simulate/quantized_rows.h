@@ -10,10 +10,10 @@
 //   /layer/<id>/v    [T, num_kv_heads, v_head_dim]
 //   /layer/<id>/c_kv [T, latent_rank]: latent attention only, instead of k and v
 //
-// Values are float64, float32, float16, or bfloat16 as uint16 with the attribute dtype = "bf16",
-// whatever the dump has. Other objects are ignored, so the file may be a copy of the dump with
-// other keys and values. Trap: rows are found by sequence and position, so such a method is only
-// for validations of that dump.
+// Values are float64, float32, float16, or bfloat16 as uint16 with the attribute dtype = "bf16".
+// Their type may differ from the dump's. Other objects are ignored, so the file may be a copy of
+// the dump with other keys and values. Trap: rows are found by sequence and position, so such a
+// method is only for validations of that dump.
 #pragma once
 
 #include <filesystem>
@@ -25,8 +25,8 @@
 
 namespace oscar {
 
-// Checks everything except the values, which are checked for NaN and infinity when they are read.
-// Throws InputError naming file and object.
+// Opens the file and checks everything except the values, which are checked for NaN and infinity
+// when they are read. Throws InputError naming the file and the object.
 std::shared_ptr<const CacheMethod> QuantizedMethod(const std::string& name,
                                                    const std::filesystem::path& path,
                                                    const AttentionDump& dump);

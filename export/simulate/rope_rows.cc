@@ -12,8 +12,8 @@
 namespace oscar {
 namespace {
 
-// `direction`: 1 applies rope, -1 undoes it. `rows` must be a whole sequence, because its length
-// selects the frequencies if a rope has several.
+// `direction`: 1 applies rope, -1 undoes it. `rows` must be a whole sequence, because a rope's
+// frequencies may depend on its length.
 at::Tensor Turn(const at::Tensor& rows, const RopeSpec& rope, int direction) {
   OSCAR_CHECK_LE(rope.rotary_dim, rows.size(2));
   const std::vector<double> frequencies = InverseFrequencies(rope, rows.size(0));

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys before their rotary embedding, for methods that quantize there. Cached rows have the
-// embedding, so it is undone and applied again. The model used cosines of its own type (perhaps
-// bfloat16), so undoing it gives the model's projections only up to that rounding.
+// Removes and restores the rotary embedding of keys, for methods that quantize keys before rope.
+// Cached keys contain the embedding, so it is undone before quantization and applied again when
+// keys are read. The model may have computed cosines in bfloat16, so undoing the embedding gives
+// the model's projections only up to that rounding.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,9 +13,9 @@
 
 namespace oscar {
 
-// Rows [tokens, heads, head_dim], float32 or float64, are at positions 0, 1, ... Rope rotates the
-// first rope.rotary_dim dimensions of a head. Angles are float32 products as in the model; cosines
-// and sines have the rows' type.
+// Rows [tokens, heads, head_dim], float32 or float64, are at consecutive positions. Rope rotates
+// the first rope.rotary_dim dimensions of a head. Angles are float32 products as in the model;
+// cosines and sines have the rows' type.
 at::Tensor UndoRope(const at::Tensor& rows, const RopeSpec& rope);
 at::Tensor ApplyRope(const at::Tensor& rows, const RopeSpec& rope);
 

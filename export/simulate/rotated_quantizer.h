@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One side of a cache that transforms each row, clips it, quantizes it, and undoes all that when
-// reading: x -> D(Q(clip((x - mean) R))) R^-1 + mean. Tokens are row vectors, so a rotated token is
-// x R.
+// The keys or the values of a cache that transforms, clips and quantizes each row, and undoes the
+// transform when reading: x -> D(Q(clip((x - mean) R))) R^-1 + mean, where D decodes the codes that
+// Q makes. Tokens are row vectors, so a rotated token is x R.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,18 +21,18 @@ struct RotatedQuantizer {
   at::Tensor inverse = {};     // inverse of `rotation`, if that is not its transpose
   at::Tensor mean = {};        // [num_kv_heads, dim] float32; undefined: none
   at::Tensor feedback = {};    // [num_kv_heads or 1, dim, dim] float32; undefined: none
-  // Replaces the quantization by `codes`: maps rows [num_kv_heads, tokens, dim], clipped as in
-  // `codes`, to what is read back.
+  // If set, replaces quantization by `codes`: maps rows [num_kv_heads, tokens, dim], already
+  // clipped at the ratio in `codes`, to the rows that are read back.
   std::function<at::Tensor(const at::Tensor& rows)> codec = {};
 };
 
-// Both sides of a layer.
+// The keys and the values of a layer.
 struct RotatedSides {
   RotatedQuantizer k, v;
   at::Tensor pair_scale = {};  // [num_kv_heads, d], folded into the checkpoint; undefined: none
 };
 
-// Moves the matrices to the device of the rows, so that later sequences need no copy.
+// Moves the quantizer's tensors to the device of the rows, so that later sequences need no copy.
 void GoTo(const at::Tensor& rows, RotatedQuantizer& quantizer);
 
 // Returns rows [tokens, num_kv_heads, dim] as the cache returns them: float64 for float64 rows,

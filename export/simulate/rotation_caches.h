@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions shared by the methods that rotate: they make caches from two rotated sides, and tensors
-// from rotations.
+// Functions shared by the methods that rotate. They make caches from rotated keys and values, and
+// tensors from rotations.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace oscar {
 
-// Clip ratios of both sides of a layer; 0 if an arm does not clip.
+// Clip ratios of a layer's keys and values; 0 if an arm does not clip.
 struct ClipPair {
   double k = 0, v = 0;
 };
@@ -25,7 +25,7 @@ ClipPair ArmClip(const ArmOptions& options, const ClipPair& own);
 ClipPair ArtifactClip(const StoredLayer& layer, const ArmOptions& options);  // from the calibration
 ClipPair GivenClip(const MethodContext& context, const ArmOptions& options);
 
-// Makes the quantizers of both sides with the context's quantization group size.
+// Makes the quantizers of keys and values with the context's quantization group size.
 RotatedSides AffineSides(const MethodContext& context, at::Tensor k_rotation, at::Tensor v_rotation,
                          const ClipPair& clip, int bits = 2);
 
@@ -33,8 +33,8 @@ RotatedSides AffineSides(const MethodContext& context, at::Tensor k_rotation, at
 LayerCache RotatedCache(const MethodContext& context, const ArmOptions& options,
                         RotatedSides sides);
 
-// Makes a method that quantizes every token separately and has no clip ratio. `sides`: both sides
-// of a layer. The method uses the arm's windows.
+// Makes a method that quantizes every token separately and has no clip ratio. `sides` returns the
+// quantizers of a layer's keys and values. The method uses the arm's windows.
 CacheMethod TokenMethod(
     std::string_view name, std::string_view description,
     std::function<RotatedSides(const MethodContext& context, size_t layer_index)> sides,
@@ -44,8 +44,8 @@ CacheMethod TokenMethod(
 at::Tensor RotationTensor(const std::vector<Matrix>& rotations);
 at::Tensor HadamardTensor(int64_t dim);  // one matrix, from linalg's HadamardRotation
 
-// Returns the rotation that all KV heads of a layer share, if the artifact has one (beside per-head
-// rotations or alone). Otherwise num_rotations is 0.
+// Returns the rotation that all KV heads of a layer share: `shared`, or `own` if it is the only
+// one. If the layer has none, num_rotations of the result is 0.
 const StoredSide& SharedSide(const StoredSide& own, const StoredSide& shared);
 
 }  // namespace oscar

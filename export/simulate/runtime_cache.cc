@@ -29,8 +29,8 @@ using WindowRows = RuntimeSpec::WindowRows;
 
 constexpr double kPayloadBits = 2, kPaperMetadataBits = 32;
 
-// Reads back rotated rows [num_kv_heads, tokens, dim]. Rows before `prefill_end` were written with
-// the prompt.
+// Returns a codec for rotated rows [num_kv_heads, tokens, dim]. Rows before `prefill_end` are
+// written with the prompt, later ones when they leave the recent window.
 std::function<at::Tensor(const at::Tensor&)> Codec(const RuntimeSpec& runtime, double clip_ratio,
                                                    int64_t quant_group_size, int64_t prefill_end) {
   return [=, &runtime](const at::Tensor& rows) {
@@ -44,7 +44,7 @@ std::function<at::Tensor(const at::Tensor&)> Codec(const RuntimeSpec& runtime, d
   };
 }
 
-// Returns `quantized` and `exact` of CachedRows for one side.
+// Returns `quantized` and `exact` of CachedRows for the keys or the values.
 std::pair<at::Tensor, at::Tensor> Store(const RuntimeSpec& runtime, RotatedQuantizer quantizer,
                                         bool is_key, const at::Tensor& rows, int64_t prefill_end) {
   const double clip_ratio = std::exchange(quantizer.codes.clip, {0}).at(0);  // the codec clips
@@ -80,7 +80,7 @@ bool IsNative(const RuntimeSpec& runtime, size_t layer_index, size_t num_layers)
   return layer_index < native || layer_index + native >= num_layers;
 }
 
-// Returns the clip ratios that the server gets, one for all layers.
+// Returns the clip ratios that the server gets: one pair for all layers.
 ClipPair ServingClip(const RuntimeSpec& runtime, const MethodContext& context) {
   const Json& serving = JsonMember(context.artifact().manifest(), "serving", kManifestFile);
   const auto ratio = [&](const char* of_heads, const char* shared) {
@@ -164,7 +164,7 @@ LayerCache MakeCache(const RuntimeSpec& runtime, const MethodContext& context, s
   return runtime.chosen ? BehindFold(std::move(cache), sides.pair_scale) : cache;
 }
 
-// Returns bits per element of one side of one layer.
+// Returns the bits per element of a layer's keys or values.
 CacheCost SideCost(const RuntimeSpec& runtime, const MethodContext& context, int64_t dim,
                    int64_t tokens) {
   const CacheWindows& windows = context.options().windows;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// export/formats/sglang_choice.h describes the fields of the files.
+// The fields of the exported files are described in export/formats/sglang_choice.h.
 #include "export/simulate/runtime_choice.h"
 
 #include <ATen/ATen.h>
@@ -44,7 +44,7 @@ RotatedSides SidesOfChoice(const StoredChoice& choice) {
       quantizer.inverse =
           MatricesOf(of.query_rotation, of.dim, of.dim).transpose(1, 2).contiguous();
     }
-    // The loader reads this field, like all others, in the type of the cache's windows.
+    // Loaders read this field, like all others, in the type of the cache's windows (bf16).
     if (!of.mean.empty()) quantizer.mean = RoundedToBf16(Vectors(of.mean, of.dim));
     return quantizer;
   };

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each line rounds once, like the scalar code. Fusing or reordering operations changes codes.
+// Every operation rounds separately, as in the scalar code. Fusing or reordering changes codes.
 #include "export/simulate/runtime_rows.h"
 
 #include <ATen/ATen.h>

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Quantizes rotated rows as serving runtimes do, on tensors of any device. Each result equals a
-// scalar reference in linalg/ bit for bit on a CPU. Trap: there are three definitions of a ratio's
-// clip threshold. One runtime uses two of them, depending on the kernel that writes the token.
+// Quantizes rotated rows as serving runtimes do, on tensors of any device. On a CPU, each result
+// equals a scalar reference in linalg/ bit for bit. Trap: runtimes compute the clip threshold for a
+// ratio in three different ways. One runtime uses two of them, depending on the kernel that writes
+// the token.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,8 +31,8 @@ struct RowWriter {
   ClipVariant clip = ClipVariant::kSort;
 };
 
-// Returns [..., 1] for rows [..., dim]: float32 rows, or float64 unless it interpolates. Undefined
-// for a ratio that does not clip (<= 0).
+// Returns clip thresholds [..., 1] for rows [..., dim], which are float32 or, except for
+// kInterpolate, float64. Undefined if the ratio does not clip (<= 0).
 at::Tensor RowThresholds(const at::Tensor& rows, double ratio, ClipVariant variant);
 
 // Returns rows [..., dim] float32, contiguous, as read back after clipping and quantization.

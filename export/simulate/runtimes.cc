@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of runtimes: what each does with the rotations that oscar-export writes for it. Reports
-// store the names. A new runtime needs a row; new behaviour needs a member of RuntimeSpec.
+// The table of serving runtimes: how each stores rows with the rotations that oscar-export writes
+// for it. Reports store the method names, so these must not change. A new runtime needs a row here;
+// new behaviour needs a member of RuntimeSpec.
 #include <vector>
 
 #include "export/simulate/runtime_cache.h"
@@ -18,9 +19,9 @@ constexpr RowWriter kLloydMax = {RowCodec::kLloydMax, ClipVariant::kSort};
 constexpr RowWriter kHalfOffset = {RowCodec::kHalfOffset, ClipVariant::kInterpolate};
 constexpr RowWriter kLlamaQ2 = {RowCodec::kLlamaQ2, ClipVariant::kSort};
 
-// FutureMLS-Lab/OSCAR, main and October trees: bf16 GEMMs. The prompt's kernel clips by sorting,
-// and the kernel that flushes 8 decoded tokens by bisection. Only the prompt's kernel has Lloyd-Max
-// levels.
+// FutureMLS-Lab/OSCAR, main and October trees. Rotations are bf16 GEMMs. The kernel that writes the
+// prompt clips by sorting. The kernel that quantizes 8 decoded tokens at once clips by bisection.
+// Only the prompt's kernel has Lloyd-Max levels.
 constexpr RuntimeSpec Sglang(std::string_view runtime, std::string_view method,
                              std::string_view description, std::string_view ideal, bool per_head,
                              RowWriter prefill, bool chosen = false) {
@@ -40,8 +41,9 @@ constexpr RuntimeSpec Sglang(std::string_view runtime, std::string_view method,
 constexpr std::string_view kSharedArm = "oscar_shared+clip+windows",
                            kPerHead = "oscar_per_head+clip+windows", kChosen = "auto+windows";
 
-// vLLM's pull request 46774: float32 rotations; unrotated windows with an additional quantized
-// copy; a sink of whole pages of 16 tokens; unquantized first and last layers.
+// vLLM's pull request 46774. Rotations are float32. Rows in windows are not rotated, and they also
+// have a quantized copy. The sink consists of whole pages of 16 tokens. The first and the last two
+// layers are not quantized.
 constexpr RuntimeSpec Vllm(std::string_view method, std::string_view description,
                            std::string_view ideal, bool chosen = false) {
   return {.runtime = "vllm",
@@ -58,8 +60,8 @@ constexpr RuntimeSpec Vllm(std::string_view method, std::string_view description
           .windows_held_twice = true};
 }
 
-// llama.cpp's branch zhongzhu/llamacpp, type q2_0: float32 rotations, f16 windows, blocks of 32
-// values.
+// llama.cpp's branch zhongzhu/llamacpp, type q2_0. Rotations are float32, windows are f16, and
+// blocks have 32 values.
 constexpr RuntimeSpec Llamacpp(std::string_view method, std::string_view description,
                                std::string_view ideal, bool chosen = false) {
   return {.runtime = "llamacpp",
@@ -91,8 +93,8 @@ constexpr RuntimeSpec kRuntimes[] = {
          kSharedArm),
     Llamacpp("runtime_llamacpp",
              "OSCAR's llama.cpp branch: q2_0 blocks of 32 and its own table of levels", kSharedArm),
-    // The automatic choice in each runtime's file format: v1, v3 (with key means and query
-    // matrices), v1, GGUF.
+    // The automatic choice in each runtime's file format: v1 (SGLang), v3 with key means and query
+    // matrices (SGLang of October), v1 (vLLM), and GGUF (llama.cpp).
     Sglang("sglang", "runtime_sglang_auto",
            "OSCAR's SGLang with the automatic choice, as a v1 file", kChosen, false, kSortedAffine,
            true),

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions shared by the methods that quantize whole blocks of tokens (KIVI, Kitty, KVarN, OScaR):
-// they cut a sequence into blocks and count the cost of such a cache. Blocks start after the sinks,
-// so the same prefix gives the same codes only in complete blocks.
+// Functions shared by the methods that quantize whole blocks of tokens (KIVI, Kitty, KVarN, OScaR).
+// They cut a sequence into blocks and count the cost of such a cache. Blocks are counted from the
+// end of the sinks, so later tokens do not change the codes of complete blocks.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,9 +17,10 @@
 
 namespace oscar {
 
-// Returns a copy of `rows` [tokens, num_kv_heads, dim], float64 for float64 rows, else float32.
-// Every complete block after the sinks goes through `round_trip`, which gets several at a time:
-// [blocks, block, num_kv_heads, dim]. Sinks and the unfinished block are unchanged.
+// Returns a copy of `rows` [tokens, num_kv_heads, dim] in float64 if they are float64, else
+// float32. Complete blocks after the sinks are replaced by what `round_trip` returns for them. It
+// gets several at a time: [blocks, block, num_kv_heads, dim]. Sinks and the unfinished block are
+// unchanged.
 at::Tensor ThroughTokenBlocks(const at::Tensor& rows, int64_t sink, int64_t block,
                               const std::function<at::Tensor(const at::Tensor&)>& round_trip);
 
@@ -33,7 +34,7 @@ at::Tensor HadamardRows(const at::Tensor& x);
 // Returns the largest divisor of `dim` up to `size`, so that a shorter head is one group.
 int64_t GroupWithin(int64_t dim, int64_t size);
 
-// Makes a method whose cache and costs depend only on its own options. Arms add nothing to it.
+// Makes a method whose cache and costs depend only on its own options. Arms cannot add modifiers.
 CacheMethod BlockMethod(
     std::string_view name, std::string_view description,
     std::function<LayerCache(const MethodContext&)> make,
@@ -41,17 +42,18 @@ CacheMethod BlockMethod(
 
 inline constexpr double kMetadataBits = 32;  // float16 scale and minimum of a quantization group
 
-// Bits of the rows of one KV head on one side, for a sequence of some length.
+// Bits of the keys or values of one KV head, for a sequence of some length.
 struct RowBits {
   double paper = 0, actual = 0;
 };
 using RowBitsOf = std::function<RowBits(int64_t dim, int64_t num_kv_heads)>;
 
-// Returns bits per element over all layers and both sides.
+// Returns the mean bits per element over the keys and values of all layers.
 CacheCost MeanCost(const std::vector<LayerSpec>& layers, int64_t tokens, const RowBitsOf& k,
                    const RowBitsOf& v);
 
-// Returns bits as papers count: `sink` tokens in 16 bits, all others quantized, without a residual.
+// Returns a head's bits as papers count them: `sink` tokens in 16 bits and all others quantized, as
+// if there were no residual of exact recent tokens.
 double PaperRowBits(int64_t tokens, int64_t sink, int64_t dim, double bits_per_element);
 
 }  // namespace oscar

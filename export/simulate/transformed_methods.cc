@@ -23,7 +23,7 @@ at::Tensor VectorTensor(const std::vector<Vector>& rows) {
   return tensor.to(at::kFloat);
 }
 
-// The transforms of all heads in the form that the cache takes.
+// The transforms of all heads, from which a RotatedQuantizer is made.
 struct Sides {
   std::vector<Matrix> x, inverse;
   std::vector<Vector> mean;

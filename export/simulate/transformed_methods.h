@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Methods whose keys or values are transformed by calib/fit/transform_fit.h, refitted from the
-// artifact's moments. There is one description per method and one simulator for all. An arm that
-// clips uses the ratios given here, which were chosen for these transforms; 0 means the artifact's.
+// Methods that transform keys or values by calib/fit/transform_fit.h, fitted to the artifact's
+// moments. Each method has one description, and one simulator serves all. An arm that clips uses
+// the ratios given here, which were chosen for these transforms; 0 means the artifact's ratios.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All arms side by side: their errors with intervals, and the distribution of the KL.
+// Shows all arms side by side: their errors with intervals, and the distribution of the KL.
 #include <fmt/format.h>
 
 #include "export/report/arm_table.h"

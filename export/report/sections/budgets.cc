@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares what was chosen at each budget with published methods and the types of released servers:
-// the cost for the next token, and how much a device holds.
+// Compares the choice at each bit budget with published methods and the cache types of released
+// servers: their next-token KL, and how many requests fit on a device.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per-layer types of a runtime's cache: KL of the next token against the budget, the ways to
-// distribute a budget, and the decision.
+// Shows the cache types of layers that were chosen for a runtime. A chart has the next-token KL for
+// each bit budget, a table compares the rules for distributing a budget over layers, and another
+// has the chosen types.
 #include <fmt/format.h>
 
 #include <string>

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choices of oscar-calibrate --auto for every layer, compared with Hadamard + clip on held-out
-// rows, and the cost of windows. KL of keys and output error of values differ in units.
+// Shows what oscar-calibrate --auto chose for every layer, compared with a Hadamard rotation with
+// clipping on held-out rows, and the cost of windows. Trap: errors of keys are KLs and errors of
+// values are relative output errors, so the two cannot be compared.
 #include <fmt/format.h>
 
 #include <string>
@@ -97,7 +98,8 @@ std::string WindowsTable(const Record& serving) {
       rows);
 }
 
-// Lists the sides that need more bits than others, if next-token costs were measured.
+// Lists the keys or values of layers that need more bits than others, if next-token costs were
+// measured.
 std::string SensitiveSides(const Record& serving) {
   if (!serving.Has("bits_by") || !serving["bits_by"].Has("sensitive")) return {};
   std::string items;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Held-out error against clip ratio, with a line per layer: whether the chosen ratio is in a valley
-// or on a slope.
+// Charts the held-out error against the clip ratio, with a line per layer. The chart shows whether
+// the chosen ratio is at a minimum or on a slope.
 #include <fmt/format.h>
 
 #include <vector>

@@ -28,7 +28,8 @@ Arms Group(const Arms& arms, bool windows) {
   return group;
 }
 
-// Makes a line from objects with from, to and `member`, with points in the middle of each range.
+// Makes a line from buckets with `from`, `to` and `member`. Its points are in the middle of each
+// bucket.
 ChartSeries ByPosition(const ArmLook& look, const Record& buckets, const char* member) {
   ChartSeries series{look.chart_label, look.line_css, {}, buckets.pointer(), member};
   for (const Record& bucket : buckets.Items()) {

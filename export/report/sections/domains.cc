@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every arm on each domain of the text: whether fitted parts work on text of every kind.
+// Shows every arm on each domain of the text, and so whether fitted rotations work on all kinds of
+// text.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The headline arm's error by layer and KV head.
+// Shows the error of the headline arm (the one that the page judges) by layer and KV head.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The results of the CUDA kernels on the model's own queries, keys and values: whether they store
-// the codec's codes, and the error of their attention in each layer.
+// Shows the results of the CUDA kernels on the model's own queries, keys and values: whether they
+// store the codec's codes, and the error of their attention in each layer.
 #include <fmt/format.h>
 
 #include <limits>

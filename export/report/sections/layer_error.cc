@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Errors that oscar-calibrate measured on its held-out rows, for each arm and layer. Only
-// oscar-validate's arms have heads and positions.
+// Shows the errors that oscar-calibrate measured on its held-out rows, for each arm and layer.
+// Errors by head and position exist only for oscar-validate's arms.
 #include <fmt/format.h>
 
 #include "export/report/arm_look.h"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The invariants of every layer's rotations, measured in float64 and after the cast to float32.
+// Shows the invariants of every layer's rotations, in float64 and after the cast to float32.
 #include <fmt/format.h>
 
 #include <tuple>

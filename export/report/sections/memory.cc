@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bits per element of each arm, by the paper's formula and by the bytes that a cache really uses.
+// Shows the bits per element of each arm, by the paper's formula and by the bytes really used.
 #include <fmt/format.h>
 
 #include <set>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares every method on equal terms: costs and errors, all numbers in one table, and the losses
-// of serving runtimes against the method that they implement.
+// Compares all methods on equal terms: charts of error against cost, a table of all numbers, and
+// the losses of serving runtimes compared with the methods that they implement.
 #include <fmt/format.h>
 
 #include <algorithm>

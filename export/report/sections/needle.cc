@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recall from long contexts, which perplexity hides: by task and length for the headline arm, by
-// length and depth for all.
+// Shows recall from long contexts, which perplexity does not reveal: by task and length for the
+// headline arm, by length and depth for all arms.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -149,7 +149,8 @@ std::string DepthChart(const std::vector<ArmLook>& arms) {
   return RenderLineChart(chart);
 }
 
-// Returns the arms with the headline's windows, and the reference; more would not be legible.
+// Returns the arms with the same windows as the headline arm, and the reference. More arms would
+// not be legible.
 std::vector<ArmLook> Drawn(const std::vector<ArmLook>& arms) {
   std::vector<ArmLook> drawn;
   for (const ArmLook& look : arms) {

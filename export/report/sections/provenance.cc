@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The model, the text and the program: the few lines needed to compare two reports. The complete
-// record is at the end of the page (settings.cc).
+// Shows the model, the text and the program: the few lines needed to compare two reports. The
+// complete record is at the end of the page (settings.cc).
 #include <fmt/format.h>
 
 #include "export/report/html.h"

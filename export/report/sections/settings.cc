@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All other members of the record about its origin, so that no information is only in the JSON.
+// Shows all other members of the record about its origin, so that no information is only in the
+// JSON.
 #include <fmt/format.h>
 
 #include "export/report/html.h"

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shows how unevenly importance is distributed over directions (eigenvalues), and how evenly over
-// coordinates after the rotation. The line "along U" shows dim * spectrum[0], the largest
-// eigenvalue over the mean one. This product is only drawn, because printed numbers are never
+// coordinates after the rotation. The line "along U" shows dim * spectrum[0], the ratio of the
+// largest eigenvalue to the mean one. This product is only drawn, because printed numbers are never
 // recomputed.
 #include <fmt/format.h>
 
@@ -50,7 +50,7 @@ std::string Spectra(const Record& report, const char* side, const char* title) {
   return RenderLineChart(chart);
 }
 
-// Charts the largest importance of a coordinate over the mean, by layer.
+// Charts, by layer, the ratio of the largest importance of a coordinate to the mean importance.
 std::string Flatness(const Record& report, const char* side, const char* title, const char* css) {
   LineChart chart;
   chart.id = fmt::format("flatness-{}", side);

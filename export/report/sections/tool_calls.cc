@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls whose arguments are far back in a conversation: the effect of each arm on them, by task.
+// Shows the effect of each arm on tool calls whose arguments are far back in a conversation, by
+// task.
 #include <fmt/format.h>
 
 #include "export/report/arm_look.h"

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The top of the page: whether the artifact is safe to use, and four numbers that show it, in plain
-// words. Without a validation, it says that there is none.
+// Makes the top of the page: whether the artifact is safe to use, and four numbers that show it, in
+// plain words. Without a validation, it says that there is none.
 #include "export/report/verdict.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each line rounds once, like the scalar code. Fusing or reordering operations changes codes.
+// Every operation rounds separately, as in the scalar code. Fusing or reordering changes codes.
 #include "export/simulate/codecs/affine_family_tensor.h"
 
 #include <ATen/ATen.h>
@@ -12,7 +12,7 @@
 namespace oscar {
 namespace {
 
-// Uses tensors, because dividing by a scalar would become multiplying by its reciprocal.
+// The ends of the range of each group, [..., 1].
 struct Ends {
   at::Tensor lo, hi;
 };

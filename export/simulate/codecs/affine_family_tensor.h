@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The quantizers of linalg/affine_families.h on tensors of any device: the same operations in the
-// same order, so codes and values equal the scalar ones bit for bit. Trap: the last dim is one
-// quantization group; reshape or transpose first.
+// The quantizers of linalg/affine_families.h for tensors on any device. They do the same operations
+// in the same order, so codes and values equal the scalar ones bit for bit. Trap: the last
+// dimension is one quantization group, so reshape or transpose first.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,12 +33,12 @@ at::Tensor RoundTo(const at::Tensor& x, StoredFloat type);
 // Sums along `dim`, which stays with size 1, in the order of tests/reference/tree_sum.h.
 at::Tensor TreeSum(const at::Tensor& x, int64_t dim);
 
-// Divides with one rounding. For a plain number a GPU would multiply by its inverse.
+// Divides with one rounding. A GPU would multiply by the reciprocal of a scalar divisor.
 at::Tensor DividedBy(const at::Tensor& x, int64_t divisor);
 
-// Compute sqrt, exp and ln of float32 in float64 and round. This gives the same bits everywhere:
-// at::sqrt on a CPU uses MKL, which misses the nearest float in 6 of 1000 cases. float64 is not
-// rounded.
+// Return the square root, exponential and natural logarithm. For float32, they compute in float64
+// and round the result, which gives the same bits on every machine. (at::sqrt on a CPU uses MKL,
+// which misses the nearest float in 6 of 1000 cases.) For float64, they do not round again.
 at::Tensor RoundedSqrt(const at::Tensor& x);
 at::Tensor RoundedExp(const at::Tensor& x);
 at::Tensor RoundedLog(const at::Tensor& x);

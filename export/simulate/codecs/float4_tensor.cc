@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Divisors are tensors, because dividing by a scalar would become multiplying by its reciprocal.
+// Divisors are tensors, because a GPU would multiply by the reciprocal of a scalar divisor.
 #include "export/simulate/codecs/float4_tensor.h"
 
 #include <ATen/ATen.h>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// linalg/float4.h on tensors of any device: the same operations in the same order, so values equal
-// the scalar ones bit for bit.
+// The NVFP4 codec of linalg/float4.h for tensors on any device. It does the same operations in the
+// same order, so values equal the scalar ones bit for bit.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,8 @@
 
 namespace oscar {
 
-// Returns rows [..., dim] read back: float32 or float64, finite, dim a multiple of 16. `scale`: g.
+// Returns rows [..., dim] as read back: float32 or float64, finite, dim a multiple of 16. `scale`
+// is the tensor's scale.
 at::Tensor Nvfp4RoundTrip(const at::Tensor& rows, float scale);
 
 }  // namespace oscar

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// linalg/float8.h on tensors of any device: rows stored in 8-bit floats and read back.
+// The codecs of linalg/float8.h for tensors on any device: rows stored in 8-bit floats and read
+// back.
 #pragma once
 
 #include <ATen/core/Tensor.h>

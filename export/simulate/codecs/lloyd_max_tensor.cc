@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each line rounds once, like the scalar code. Fusing or reordering operations changes codes.
-// Divisors are tensors, because dividing by a scalar would become multiplying by its reciprocal.
+// Every operation rounds separately, as in the scalar code. Fusing or reordering changes codes.
+// Divisors are tensors, because a GPU would multiply by the reciprocal of a scalar divisor.
 #include "export/simulate/codecs/lloyd_max_tensor.h"
 
 #include <ATen/ATen.h>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The codecs of linalg/lloyd_max_codec.h on tensors of any device: the same operations in the same
-// order, so codes and values equal the scalar ones bit for bit on a CPU.
+// The codecs of linalg/lloyd_max_codec.h for tensors on any device. They do the same operations in
+// the same order, so codes and values equal the scalar ones bit for bit on a CPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>

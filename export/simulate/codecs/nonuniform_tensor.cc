@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each line rounds once, like the scalar code. Fusing or reordering operations changes values.
+// Every operation rounds separately, as in the scalar code. Fusing or reordering changes values.
 #include "export/simulate/codecs/nonuniform_tensor.h"
 
 #include <ATen/ATen.h>
@@ -34,7 +34,7 @@ TensorRange RangeOfSorted(const at::Tensor& sorted, double kept, int64_t dim) {
   return {OneOfSorted(sorted, quantiles.low, dim), OneOfSorted(sorted, quantiles.high, dim)};
 }
 
-// Divisors are tensors, because dividing by a scalar would become multiplying by its reciprocal.
+// Divisors are tensors, because a GPU would multiply by the reciprocal of a scalar divisor.
 at::Tensor UniformValues(const at::Tensor& y, const TensorRange& range,
                          const NonuniformFormat& format) {
   const int max_code = MaxCode(format.bits);
@@ -44,8 +44,8 @@ at::Tensor UniformValues(const at::Tensor& y, const TensorRange& range,
   return y.mul(a).sub_(z).round_().clamp_(0, max_code).add_(0).add_(z).div_(a);
 }
 
-// Returns the extremes of the last dimension. Adding 0 removes -0, because a minimum may return
-// either.
+// Returns the minimum and maximum of each token. Adding 0 turns -0 into 0, because the minimum of
+// -0 and 0 may be either.
 TensorRange Extremes(const at::Tensor& y) {
   return {y.amin(1, true).add_(0), y.amax(1, true).add_(0)};
 }

@@ -18,7 +18,7 @@ constexpr int kPoints = 1 << 15;  // points that represent a density
 
 at::Tensor Signs(const at::Tensor& x) { return x.ge(0).to(x.scalar_type()).mul_(2).sub_(1); }
 
-// Swaps the lower half of the octahedron and the outer triangles of the square: points [..., 2].
+// Maps the octahedron's lower half to the square's outer triangles, and back: points [..., 2].
 at::Tensor Fold(const at::Tensor& xy) { return Signs(xy).mul_(xy.abs().neg_().add_(1).flip(-1)); }
 
 // Folds triplets [..., 3], which must not be zero, onto the square: [..., 2].

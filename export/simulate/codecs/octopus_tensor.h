@@ -1,17 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OCTOPUS's codec of randomly rotated rows (arXiv 2605.21226, section 3). The norm is stored in
-// float32, the direction in triplets t. A triplet is a norm of b - 1 bits and a direction, which
-// the octahedral map folds onto a square with two coordinates of b + 1 bits:
+// OCTOPUS's codec for randomly rotated rows (arXiv 2605.21226, section 3). A row's norm is stored
+// in float32. Its direction is cut into triplets t, with zeros appended if three does not divide
+// the dimension. A triplet is stored as a norm in b - 1 bits and a direction. The octahedral map
+// folds the direction onto a square, where it has two coordinates of b + 1 bits each:
 //
 //   p = t / |t|_1;  (x, y) = (p_1, p_2) where p_3 >= 0,
 //                   else (sign(p_1) (1 - |p_2|), sign(p_2) (1 - |p_1|))
 //
-// Levels are Lloyd-Max for directions of the sphere: |t|^2 ~ Beta(3/2, (dim - 3) / 2), and x and y
-// of a uniform direction. Among the 3 x 3 codes around the nearest one, the code is chosen whose
-// direction n has the largest t n. The norm is the level nearest to t n. If three does not divide
-// the dimension, zeros are appended.
+// Levels of |t| are Lloyd-Max for rows uniform on the sphere: |t|^2 ~ Beta(3/2, (dim - 3) / 2).
+// Levels of x and y are Lloyd-Max for uniform directions of t. Among the 3 x 3 codes around the
+// nearest one, the encoder takes the one whose direction n has the largest product <t, n>. The
+// stored norm is the level nearest to that product.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -15,9 +15,9 @@ namespace {
 
 constexpr int64_t kRowsAtOnce = 512;  // limits the memory of paths
 
-// Returns the levels on the path that minimizes the squared error of rows [rows, dim]. Each state
-// has four predecessors, which end with its bits except the last two and differ in their first two
-// bits.
+// Returns the levels on the path that minimizes the squared error of rows [rows, dim]. A step
+// shifts two new bits into the state. So a state has four predecessors, which differ in their first
+// two bits and end with the state's bits except its last two.
 at::Tensor BestPath(const at::Tensor& rows, const at::Tensor& levels) {
   const int64_t count = rows.size(0), dim = rows.size(1), tails = levels.size(0) / 4;
   const auto error = [&](int64_t i) { return rows.narrow(1, i, 1).sub(levels).square_(); };

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// linalg/trellis_code.h on tensors of any device. The path is the best one for a row scaled to unit
-// variance. The stored scale preserves the row's norm: it is between the scale with the smallest
-// error, at which rows become too short, and that of linalg/scale_fit.h.
+// The code of linalg/trellis_code.h for tensors on any device. The path is the best one for a row
+// scaled to unit variance. The stored scale preserves the row's norm. It lies between the scale
+// with the smallest error, which makes rows too short, and that of linalg/scale_fit.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The codecs of linalg/sphere_codec.h on tensors of any device: norms, codes and mse values equal
-// the scalar ones bit for bit on a CPU. Products with S are library matrix products with their own
-// order of summation, so their last bits differ.
+// The codecs of linalg/sphere_codec.h for tensors on any device. On a CPU, norms, codes and the
+// values of SphereRoundTrip equal the scalar ones bit for bit. ProductRoundTrip multiplies by a
+// Gaussian matrix S with LibTorch, which sums in another order, so the last bits of its values
+// differ.
 #pragma once
 
 #include <ATen/core/Tensor.h>

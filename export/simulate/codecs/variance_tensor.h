@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVarN's variance normalization and its tiles (linalg/variance_normalization.h) on tensors of any
-// device, all tiles at once, equal to the scalar ones bit for bit. Scales and zeros belong to rows,
-// which are channels for keys and tokens for values.
+// KVarN's variance normalization and its tiles (linalg/variance_normalization.h) for tensors on any
+// device, all tiles at once. Results equal the scalar ones bit for bit. Scales and zeros belong to
+// a tile's rows, which are channels for keys and tokens for values.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -41,7 +41,7 @@ at::Tensor VectorCodebook(const at::Tensor& points, const CodebookOptions& optio
   if (options.spherical) x = Normalized(x);
   at::Tensor codebook = Start(x, options);
   const at::Tensor narrow =
-      x.to(at::kFloat);  // halves the time, because most of it is the search for entries
+      x.to(at::kFloat);  // halves the time, most of which is the search for nearest entries
   for (int i = 0; i < options.iterations; ++i) {
     const at::Tensor nearest = NearestIndices(narrow, codebook.to(at::kFloat));
     const at::Tensor count =

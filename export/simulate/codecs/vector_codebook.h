@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Codebooks of short vectors: k-means, and a round trip that replaces neighbouring values of rows
-// by the nearest entry.
+// Codebooks of short vectors: fits them by k-means, and replaces vectors by their nearest entries.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,11 +18,12 @@ struct CodebookOptions {
   uint64_t seed = 0;
 };
 
-// Returns [entries, width] float64 on the host, fitted to points [count, width]. It starts from a
-// draw of distinct points. If there are too few, it uses all and repeats the last one.
+// Fits a codebook [entries, width] float64 on the host to points [count, width]. k-means starts
+// from randomly drawn distinct points. If there are too few, it starts from all, repeating the
+// last.
 at::Tensor VectorCodebook(const at::Tensor& points, const CodebookOptions& options);
 
-// Replaces each of points [..., width] by its nearest entry e: the largest x e - |e|^2 / 2.
+// Replaces each point x [..., width] by the nearest entry e, which has the largest x e - |e|^2 / 2.
 at::Tensor NearestEntries(const at::Tensor& points, const at::Tensor& codebook);
 
 }  // namespace oscar

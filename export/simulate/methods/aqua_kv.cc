@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// AQUA-KV (arXiv 2501.19392, section 3; goodevening13/aquakv). Keys before rope are predicted from
-// the previous layer's keys; values from that layer's values and their own keys. Both use linear
-// regression on rows as they are read back, not as written. HIGGS rounds the residuals to 2 bits,
-// and the first layer to 4. The first 4 tokens stay exact. Later tokens stay exact until 128 of
-// them are quantized at once. "predicted" rounds residuals as OSCAR does: rotations, fitted byte
-// scales, error feedback of keys, the arm's windows.
+// AQUA-KV (arXiv 2501.19392, section 3; goodevening13/aquakv). Linear regression predicts keys
+// before rope from the previous layer's keys, and values from that layer's values and their own
+// keys. The regression's inputs are rows as read back from the cache. HIGGS rounds the residuals to
+// 2 bits, and the rows of the first layer to 4 bits. The first 4 tokens stay exact. Later tokens
+// stay exact until 128 of them are quantized at once.
+//
+// The method `predicted` rounds the residuals as OSCAR does: with rotations, scales fitted to the
+// codes and stored in a byte, and error feedback of keys. It uses the arm's windows.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -25,7 +27,7 @@ namespace {
 
 constexpr int64_t kAquaSink = 4, kAquaBlock = 128;      // tokens
 constexpr int64_t kAquaFirst = 256, kAquaEntries = 16;  // grid entries: first layer, others
-constexpr double kAquaDamping = 1e-3;                   // factor on the mean diagonal
+constexpr double kAquaDamping = 1e-3;                   // ridge: fraction of the mean diagonal
 constexpr int kFirstBits = 4;                           // first layer: nothing predicts it
 
 // y = [x 1] W, with W [in + 1, out] float64.
@@ -49,12 +51,12 @@ Predictor FitPredictor(const std::vector<at::Tensor>& inputs,
   return {at::linalg_solve(gram.cpu(), products.cpu())};
 }
 
-// Returns residuals [tokens, channels] float64 as read back. Keys are before rope.
+// Rounds residuals [tokens, channels] float64 and returns them as read back. Keys are before rope.
 using Round = std::function<at::Tensor(const at::Tensor& rows)>;
 struct Rounding {
   Round k, v;
 };
-// Returns the functions that round a layer's keys and values in a method.
+// Makes the functions by which a method rounds a layer's keys and values.
 using RoundingOf = Rounding (*)(const MethodContext& context, size_t layer_index);
 
 Rounding AquaRounding(const MethodContext&, size_t layer_index) {
@@ -68,7 +70,7 @@ Rounding OurRounding(const MethodContext& context, size_t layer_index) {
   sides.k.codes.metadata = sides.v.codes.metadata = MetadataType::kByte;
   if (layer_index == 0) sides.k.codes.bits = sides.v.codes.bits = {kFirstBits};
   const AttentionSpec& spec = context.layers()[layer_index].attention;
-  // Queries meet keys after rope, so errors of keys are measured there.
+  // Keys are rounded after rope, where queries multiply them.
   const auto keys = [rope = spec.rope, dim = spec.head_dim,
                      k = std::move(sides.k)](const at::Tensor& rows) mutable {
     const at::Tensor turned = ApplyRope(rows.to(at::kFloat).unflatten(1, {-1, dim}), rope);

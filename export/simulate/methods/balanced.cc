@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Methods for runtimes that load different matrices for queries and keys. Keys are multiplied by
-// the invertible matrix that balances their quantization noise against the queries (RESULTS.md, "A
-// better key transform"), and values by the one that balances theirs against o_proj.
+// Methods for runtimes that load different matrices for queries and keys. Keys are multiplied by an
+// invertible matrix that balances their quantization noise against the queries (RESULTS.md, "A
+// better key transform"). `balanced_values` also multiplies values by a matrix that balances their
+// noise against o_proj.
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/transformed_methods.h"
 

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Block-GTQ (arXiv 2606.24033; JIA-Lab-research/blockgtq). Rope rotates a key's dimensions in pairs
-// and keeps the energy of each pair. So each pair gets 1 to 8 bits, which minimize the sum of s
-// 4^-bits over pairs, with the pair's energy s = (E|q|^2 + E|k|^2) / 2 (blockgtq/freq_analysis.py,
-// allocator.py). The pairs of a head with the same bits form one vector of TurboQuant with
+// and keeps each pair's energy s = (E|q|^2 + E|k|^2) / 2. Each pair gets 1 to 8 bits, allocated so
+// that the sum of s 4^-bits over all pairs is minimal (blockgtq/freq_analysis.py, allocator.py).
+// The pairs of a head that have the same bits form one vector, stored as in TurboQuant with
 // corrected norms: a norm, a random rotation, Gaussian levels (blockgtq/block_gtq_pipeline.py).
-// Values use TurboQuant with equal bits.
+// Values are stored in the same way, with equal bits for all dimensions.
 #include <ATen/ATen.h>
 
 #include <array>
@@ -42,7 +42,7 @@ constexpr BlockGtqRow kBlockGtqTable[] = {
 // The dimensions of a key, by their bits.
 using BlockGroups = std::map<int, std::vector<int64_t>>;
 
-// Dimensions without rope form pairs as if they had it.
+// Dimensions without rope also form pairs, as if rope covered the whole head.
 BlockGroups GroupsOf(const LayerMoments& moments, int64_t head, RopeSpec rope, int bits) {
   rope.rotary_dim = moments.head_dim;
   const Vector energy =
@@ -67,8 +67,8 @@ BlockGroups GroupsOf(const LayerMoments& moments, int64_t head, RopeSpec rope, i
   return groups;
 }
 
-// Returns corrected norms with the Lloyd-Max levels of N(0, 1), the limit of the sphere's levels in
-// many dimensions.
+// Returns a rule with corrected norms and the Lloyd-Max levels of N(0, 1), to which the sphere's
+// levels converge in many dimensions.
 const SphereRule& GaussianRule(int bits) {
   static const auto rules = [] {
     std::array<SphereRule, 9> all;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// 8-bit floats as vLLM and SGLang store them. The scale is 1, which runtimes use if a checkpoint
-// has none, or calibrated to the largest magnitude of calibration rows, one per tensor or per head.
-// Rows beyond a scale saturate.
+// 8-bit floats as vLLM and SGLang store them. The scale is 1, as in runtimes if a checkpoint has no
+// scales, or is calibrated: it maps the largest magnitude of the calibration rows (per tensor or
+// per head) to the largest float. Larger values saturate.
 #include <ATen/ATen.h>
 
 #include "export/simulate/affine_cost.h"

@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// HeadQ (arXiv 2605.03562, abstract): stores a low-rank code of each key's error beside the key, in
-// a basis learned from queries, and adds it to logits. A logit is linear in its key, so this adds q
-// U U^T e, with U [head_dim, rank] the leading eigenvectors of the queries' covariance per KV head
-// and U^T e as stored. The abstract does not give the quantizer, the rank and the side code's bits.
-// Here they are 2 bits after a Hadamard, an eighth of the head, and 4 bits with their own scale and
-// zero.
+// HeadQ (arXiv 2605.03562, abstract). Each key has a low-rank side code of its error e, in a basis
+// learned from queries. Readers use it to correct the logits. A logit is linear in its key, so the
+// correction is q U U^T e. U [head_dim, rank] holds the leading eigenvectors of the queries'
+// covariance of a KV head, and U^T e is what the side code stores. The abstract gives neither the
+// quantizer nor the rank nor the bits of the side code. Here keys have 2 bits after a Hadamard
+// rotation, the rank is an eighth of the head dimension, and the side code has 4 bits with its own
+// scale and zero.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 

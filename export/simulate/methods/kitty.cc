@@ -65,7 +65,7 @@ int64_t KittyKeysEnd(int64_t length, int64_t prefill_tokens) {
   const auto pages = [](int64_t tokens) {
     return kKittySink + std::max<int64_t>(0, tokens - kKittySink) / kKittyPage * kKittyPage;
   };
-  // A prefill that exactly fills the buffer stays there.
+  // Keys of a prefill that exactly fills the buffer stay there.
   const int64_t prefill = std::min(prefill_tokens, length - 1);
   const int64_t prefilled = prefill > kKittySink + kKittyPage ? pages(prefill) : kKittySink;
   // The last step that can have emptied the buffer is the one that appended token length - 2.

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kitty (arXiv 2511.18643): KIVI's grouping in pages of 128 tokens, where the channels with the
-// largest mean |k| of a page get 4 bits. While decoding, the key buffer is not emptied when it is
-// full, but when a token arrives that does not fit. A prefill empties it, unless it just fills it.
+// Kitty (arXiv 2511.18643). Keys are quantized per channel in pages of 128 tokens, and values per
+// token, as in KIVI. The key channels with the largest mean |k| of a page get 4 bits, all others 2.
+// While decoding, a full key buffer is quantized only when another token arrives. A prefill
+// quantizes all of its full pages, but nothing if it just fills the buffer.
 #pragma once
 
 #include "export/simulate/cache_method.h"
@@ -12,8 +13,8 @@
 namespace oscar {
 
 enum class KittyVariant {
-  kSimulator,  // half to even; the range is at least 1e-4 for 16-bit rows, 1e-6 for others
-  kKernel,     // half up; the scale is at least 1e-6
+  kSimulator,  // rounds half to even; the range is at least 1e-4 for 16-bit rows, else 1e-6
+  kKernel,     // rounds half up; the scale is at least 1e-6
 };
 
 struct KittyOptions {
@@ -22,16 +23,16 @@ struct KittyOptions {
   bool quantizes = true;
 };
 
-inline constexpr int64_t kKittyPage = 128;  // tokens; also of the key buffer and recent values
+inline constexpr int64_t kKittyPage = 128;  // tokens per page, key buffer and recent values
 inline constexpr int64_t kKittySink = 32;   // tokens
 
-// Returns the quantizer of rows, which are stored in 16 bits or not. Its bits are those of channels
-// that are not boosted.
+// Returns the quantizer of channels that are not boosted. `sixteen_bit_rows`: whether the rows to
+// be quantized are stored in 16 bits, which sets a limit of kSimulator.
 AffineRule KittyRule(KittyVariant variant, bool sixteen_bit_rows);
 
-// Returns the end of the keys that a query reads quantized. The cache has `length` tokens,
+// Returns the position up to which a query reads quantized keys. The cache has `length` tokens,
 // including the query's own, after a prefill of `prefill_tokens`. A query within the prefill reads
-// what a prefill that ended before it would have left.
+// the cache as if the prefill had ended just before the query.
 int64_t KittyKeysEnd(int64_t length, int64_t prefill_tokens);
 
 // Reads back quantized keys of pages [pages, 128, num_kv_heads, dim], float32 or float64.

@@ -60,7 +60,7 @@ LayerCache KiviCache(const KiviOptions& options,
 CacheCost KiviCost(const KiviOptions& options, const std::vector<LayerSpec>& layers,
                    int64_t tokens) {
   const int64_t behind = std::max<int64_t>(0, tokens - options.sink);
-  // Bits of one row per token: dim values in groups of `group`, for `quantized` of the tokens.
+  // Returns the bits of one KV head: `quantized` tokens in groups of `group` values, others exact.
   const auto bits_of = [&](int64_t dim, int64_t group, int64_t quantized) {
     const double bits = options.bits + kMetadataBits / static_cast<double>(group);
     const int64_t payload = (quantized * dim * options.bits + 7) / 8 * 8;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVarN (arXiv 2606.03458): Hadamard rotation of every head, then tiles of tokens whose rows and
-// columns are divided to equal variance before they are quantized. Rows are channels for keys and
-// tokens for values.
+// KVarN (arXiv 2606.03458). Every head is rotated by a Hadamard matrix and cut into tiles of
+// tokens. The rows and columns of a tile are scaled to equal variance before the tile is quantized.
+// Rows are channels for keys and tokens for values.
 #pragma once
 
 #include "export/simulate/cache_method.h"
@@ -11,7 +11,7 @@
 namespace oscar {
 
 struct KvarnOptions {
-  int k_bits = 4, v_bits = 2;  // 0: the side is not quantized
+  int k_bits = 4, v_bits = 2;  // 0: not quantized
   int64_t tile = 128;          // tokens
   int iterations = 16;         // newer releases: 8
 };

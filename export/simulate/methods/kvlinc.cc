@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The quantizers of KVLinC (arXiv 2510.05373, section 3): KIVI's format with values rotated by a
-// Hadamard matrix, keys unchanged. KVLinC's linear correction is left out. It adds a recurrent
-// state of trained feature maps to attention's sums, but a cache here can only give back keys and
-// values.
+// The quantizers of KVLinC (arXiv 2510.05373, section 3): KIVI's format, with values rotated by a
+// Hadamard matrix and keys unchanged. KVLinC's linear correction is left out. It adds a recurrent
+// state of trained feature maps to the sums of attention, but a simulated cache only returns keys
+// and values.
 #include <utility>
 
 #include "export/simulate/methods/kivi.h"

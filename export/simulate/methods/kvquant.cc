@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KVQuant (arXiv 2401.18079), with the first token exact. Variants have k-means levels (nuq, the
-// method) or uniform ones (int), and 1 % outliers or none. In k-means every row has the same weight
-// here; the paper weights it by squared gradients of the loss.
+// paper's method) or uniform levels (int), and 1 % outliers or none. The k-means here weights all
+// values equally; the paper weights them by squared gradients of the loss.
 #include <array>
 
 #include "export/simulate/affine_cost.h"
@@ -41,13 +41,13 @@ KvQuantOptions OptionsOf(const KvQuantRow& variant, uint64_t seed) {
 }
 
 constexpr double kOutlierBits = 16 + 16;  // value and index
-constexpr double kPointerBits = 32;       // per token and side: start of its outliers
+constexpr double kPointerBits = 32;       // per token, for each of k and v: start of outliers
 constexpr double kRangeBits = 2 * 16;     // low and high of a token's values
 
 // Returns the number of outliers of a token of `channels` values. Limits of keys are quantiles of
-// calibration tokens, so a fraction of values exceeds them. Limits of values are quantiles of the
-// token itself, and a value that equals a limit is an outlier too: 2 of 128 values are 1.56 %,
-// although 1 % was requested.
+// calibration tokens, so a fraction 1 - kept of the values exceeds them. Limits of values are
+// quantiles of the token itself, and values at or beyond a limit are outliers. Their number is
+// whole: of 128 values, it is 2 (1.56 %) although 1 % was requested.
 double Outliers(bool keys, int64_t channels, double kept) {
   if (kept >= 1) return 0;
   if (keys) return (1 - kept) * static_cast<double>(channels);
@@ -59,7 +59,7 @@ double Outliers(bool keys, int64_t channels, double kept) {
   return static_cast<double>(below + above);
 }
 
-// Returns the bits of a quantized token, over all heads of one side.
+// Returns the bits of a quantized token's keys or values, over all heads.
 CacheCost TokenBits(const KvQuantRow& variant, bool keys, int64_t channels) {
   const double paper = variant.bits * static_cast<double>(channels) +
                        kOutlierBits * Outliers(keys, channels, variant.kept);

@@ -16,7 +16,8 @@
 namespace oscar {
 namespace {
 
-// Returns all tokens from `first` on: [tokens, channels] float32. `prepare` gets whole sequences.
+// Applies `prepare` to whole sequences and returns their tokens from position `first` on: [tokens,
+// channels] float32.
 at::Tensor Channels(const std::vector<at::Tensor>& sequences, int64_t first,
                     const std::function<at::Tensor(const at::Tensor&)>& prepare) {
   std::vector<at::Tensor> parts;

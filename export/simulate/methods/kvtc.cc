@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVTC (arXiv 2511.01815) stores keys before rope, and values, as principal components over all
-// heads of a layer. Dynamic programming allocates bits to components, and none to many of them
-// (kvtc_fit.h). The first 4 and the last 128 tokens are exact, and 16 tokens are coded at once. The
-// paper computes components over all layers, which a cache per layer cannot do; its table B.10 has
-// both. The paper also applies DEFLATE (1.2 times smaller); bits here are before DEFLATE.
+// KVTC (arXiv 2511.01815). Keys before rope, and values, are stored as principal components over
+// all heads of a layer. Dynamic programming allocates bits to components, none to many of them
+// (kvtc_fit.h). The first 4 and the last 128 tokens stay exact, and 16 tokens are coded at once.
+// The paper computes components over all layers, which a cache per layer cannot do; its table B.10
+// has results for both. The paper also compresses by DEFLATE (1.2 times smaller); bits here are
+// before DEFLATE.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -55,7 +56,7 @@ LayerCache KvtcCache(const KvtcRow& row, const MethodContext& context, size_t la
   return {.store = store, .k_exact = exact, .v_exact = exact};
 }
 
-// Bits that a token may take. The sizes of groups may leave some of them unused.
+// Counts all bits that a token may take. Group sizes may leave some of them unused.
 CacheCost KvtcCost(const KvtcRow& row, const std::vector<LayerSpec>& layers, int64_t tokens) {
   const int64_t quantized = std::max<int64_t>(0, tokens - kKvtcWindows.sink - kKvtcWindows.recent);
   const auto bits = [&](int64_t coded) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kFactorBits = 16 + 16;    // shift and scale of a group
 constexpr int64_t kAllocationTokens = 512;  // evenly spaced tokens on which bits are allocated
-constexpr int64_t kWindowsAtOnce = 64;      // limits the memory of their groups
+constexpr int64_t kWindowsAtOnce = 64;      // runs of components coded at once, which limits memory
 
 int64_t BitsOf(KvtcType type) {
   switch (type) {
@@ -47,7 +47,7 @@ at::Tensor Float8Group(const at::Tensor& x) {
   return Float8RoundTrip(x.sub(shift), divisor, Float8Type::kE4M3).add_(shift);
 }
 
-// Errors of all runs of `group.size` neighbouring components, by the first component of the run.
+// Returns the error of each run of `group.size` neighbouring components, by its first component.
 std::vector<double> WindowErrors(const at::Tensor& components, const KvtcGroup& group) {
   const at::Tensor windows = components.unfold(1, group.size, 1);  // [tokens, begins, size]
   std::vector<double> errors;

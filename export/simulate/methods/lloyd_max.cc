@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OSCAR's rotations with the Lloyd-Max codecs of linalg/lloyd_max_codec.h on the whole head: the
-// exact one, the equidistant one of OSCAR's serving code, and llama.cpp's blocks of 32 with its own
-// table. SGLang writes Lloyd-Max codes only for prompts, so its cache also holds other codes;
-// runtime_sglang_lm simulates that. llama.cpp's own Hadamard transform is off, as in OSCAR's
-// branch.
+// Rotated rows with the Lloyd-Max codecs of linalg/lloyd_max_codec.h: exact levels for the whole
+// head, the equidistant levels of OSCAR's serving code, and llama.cpp's blocks of 32 values with
+// its own table. Here all rows have these codes. SGLang writes them only for prompts and affine
+// codes for other tokens; runtime_sglang_lm simulates that. llama.cpp's own Hadamard transform is
+// off, as in OSCAR's branch of llama.cpp.
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/lloyd_max_tensor.h"
 #include "export/simulate/methods/methods.h"
@@ -49,8 +49,8 @@ LayerCache Make(const LloydMaxRow& row, const MethodContext& context, size_t lay
   return RotatedCache(context, options, std::move(sides));
 }
 
-// A deviation and a mean replace scale and zero. They are float32 in SGLang's buffers, fp16 per 32
-// values in llama.cpp's blocks.
+// Groups store a standard deviation and a mean instead of a scale and a zero: float32 in SGLang's
+// buffers, float16 for every 32 values in llama.cpp's blocks.
 AffineSide CostOf(LloydMaxForm form) {
   if (form == kLlamaCpp) return {.actual_metadata_bits = 32, .quant_group_size = kLlamaScaleValues};
   return {.quant_group_size = kWholeHead};

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of methods, in the order of lists of arms. Each paper has a file in this folder, whose
-// function is declared and listed here.
+// The table of methods, in the order in which arms are listed. Each paper has a file in this
+// folder; its function is declared and listed here.
 #include "export/simulate/methods/methods.h"
 
 #include <span>

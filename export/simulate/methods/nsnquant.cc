@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// NSNQuant (arXiv 2505.18231). Blocks of 64 tokens are normalized, centred and normalized again
-// (codecs/nsn_tensor.h), keys before rope. Rope is applied to the centred keys, a Hadamard matrix
-// rotates both sides, and one codebook rounds them. Readers apply rope to the keys' means. Nothing
-// is fitted to a model. A block leaves the exact tail once it is full.
+// NSNQuant (arXiv 2505.18231). Keys before rope, and values, are normalized, centred and normalized
+// again in blocks of 64 tokens (codecs/nsn_tensor.h). Then rope is applied to the centred keys, a
+// Hadamard matrix rotates keys and values, and one codebook rounds both. Readers apply rope to the
+// keys' means. Nothing is fitted to a model. Tokens stay exact until their block is full.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -31,8 +31,9 @@ constexpr NsnRow kNsnTable[] = {
 // Splits rows [tokens, num_kv_heads, dim] into whole blocks. Dimension 0 becomes the block.
 at::Tensor Blocks(const at::Tensor& rows) { return rows.unflatten(0, {-1, kNsnBlock}); }
 
-// `rows`: [tokens, num_kv_heads, dim]. `rope`: for keys; nullptr for values. Frequencies may depend
-// on the length, so rope is applied to a tensor as long as the sequence.
+// Quantizes rows [tokens, num_kv_heads, dim] and reads them back. `rope`: that of keys; nullptr for
+// values. Its frequencies may depend on the length, so it is applied to a tensor as long as the
+// sequence.
 at::Tensor NsnSide(const at::Tensor& rows, const RopeSpec* rope, int bits) {
   const int64_t quantized = rows.size(0) / kNsnBlock * kNsnBlock;
   if (quantized == 0) return rows;
@@ -70,8 +71,8 @@ LayerCache NsnCache(int bits, const LayerSpec& layer) {
   return {.store = store, .k_exact = exact, .v_exact = exact};
 }
 
-// Counts per token codes, 4 bits of a norm and a float16 scale; per block the scale and minimum of
-// its norms, and for each channel 4 bits of a mean, with their scales and minima.
+// Counts for each token its codes, a 4-bit norm and a float16 scale. Counts for each block the
+// scale and minimum of its norms and, per channel, a 4-bit mean, with scales and minima per group.
 double BitsPerValue(int bits, int64_t dim) {
   const auto values = static_cast<double>(dim), block = static_cast<double>(kNsnBlock);
   const int64_t group = dim % kNsnMeanGroup == 0 ? kNsnMeanGroup : dim;

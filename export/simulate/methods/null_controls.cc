@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotations without knowledge of the model's attention. OSCAR's gain must vanish with them, or the
-// measurement cannot be trusted.
+// Null controls: rotations made without knowledge of a layer's attention. OSCAR's gain must vanish
+// with them, or the measurement cannot be trusted.
 #include <optional>
 
 #include "export/simulate/affine_cost.h"
@@ -47,7 +47,7 @@ at::Tensor RandomRotations(const MethodContext& context, size_t layer_index, cha
   return RotationTensor(rotations);
 }
 
-// Returns another layer with the same geometry, half the model away, if there is one.
+// Returns the first layer with the same geometry from half the model away on, if there is another.
 std::optional<size_t> OtherLayer(const MethodContext& context, size_t layer_index) {
   const auto& layers = context.layers();
   const AttentionSpec& own = layers[layer_index].attention;

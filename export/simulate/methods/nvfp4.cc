@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// NVIDIA's KV caches of 4-bit floats: NVFP4 on both sides, or for values with 8-bit keys, which
-// Model-Optimizer's kv_cache_quant_algo calls NVFP4 and FP8_K_NVFP4_V. Tensor scales are 1, which
-// runtimes use if a checkpoint has none, or calibrated to the largest magnitude of calibration
-// rows.
+// NVIDIA's KV caches of 4-bit floats: NVFP4 for keys and values, or 8-bit keys and NVFP4 values.
+// Model-Optimizer's kv_cache_quant_algo calls them NVFP4 and FP8_K_NVFP4_V. Tensor scales are 1, as
+// in runtimes if a checkpoint has no scales, or are calibrated to the largest magnitude of the
+// calibration rows.
 #include <ATen/ATen.h>
 
 #include <algorithm>

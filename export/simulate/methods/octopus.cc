@@ -39,7 +39,7 @@ RotatedQuantizer OctopusSide(int bits, int64_t heads, int64_t dim, uint64_t seed
           }};
 }
 
-// Three values take 2 (b + 1) + (b - 1) bits, and a row has a float32 norm.
+// Three values take 2 (b + 1) + (b - 1) bits, and each row has a float32 norm.
 auto OctopusCost(int bits) {
   return CostByLayer([bits](const AttentionSpec& spec, bool keys) {
     const int64_t dim = keys ? spec.head_dim : spec.v_head_dim;

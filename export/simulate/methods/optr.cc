@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OptR (arXiv 2608.02691): INT2 with keys centred by the artifact's key mean, and a rotation per KV
-// head that was refined by gradient descent on calibration rows
-// (calib/search/rotation_refinement.h). The refinement always uses the windows of the options, so
-// that arms with and without windows read the same quantized rows.
+// OptR (arXiv 2608.02691): INT2, keys centred by the artifact's key mean, and a rotation per KV
+// head, refined by gradient descent on calibration rows (calib/search/rotation_refinement.h). The
+// refinement uses the windows of the options even for an arm without windows, so that arms with and
+// without windows read the same quantized rows.
 #include <ATen/ATen.h>
 
 #include <array>

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // OSCAR with one change: other bits of keys and values, the bisected clip threshold of decode
-// kernels, or scales and zeros in bf16 as the paper counts them. `oscar_shared_*` uses one rotation
-// per layer, `oscar_*` the artifact's own. Clip ratios are those chosen for 2 bits; more bits need
-// less clipping.
+// kernels, or scales and zeros in bf16 as the paper counts them. All use the artifact's own
+// rotations. Clip ratios are those chosen for 2 bits, although more bits need less clipping.
 #include <utility>
 
 #include "export/simulate/affine_cost.h"

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Methods that scale keys by a diagonal that commutes with rope, so that it folds into the
-// checkpoint (export/fold), and then rotate them by OSCAR fitted to the scaled queries (RESULTS.md,
-// "A better key transform"). To separate the two gains there is also OSCAR with centred keys, which
-// otherwise equals `oscar_per_head`, including clip ratios.
+// Methods that scale keys by a diagonal matrix and then rotate them by OSCAR, fitted to the scaled
+// queries (RESULTS.md, "A better key transform"). The diagonal commutes with rope, so it can be
+// folded into the checkpoint (export/fold). Pair-scaled keys are also centred. To separate the two
+// gains, `oscar_per_head_centred` only centres keys; otherwise it equals `oscar_per_head`,
+// including clip ratios.
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/transformed_methods.h"
 

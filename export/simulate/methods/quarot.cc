@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuaRot (arXiv 2404.00456): a Hadamard rotation of every head with two quantizers of QuaRot, one
+// QuaRot (arXiv 2404.00456): a Hadamard rotation of every head with two of QuaRot's quantizers, one
 // with an integer zero and one with a minimum. Clipping multiplies both ends of the range by 0.95,
-// while OSCAR uses a percentile. `hadamard` and `int4_hadamard` are the same rotation with OSCAR's
-// quantizer, as in OSCAR's tables. In the per-token variant a group spans all KV heads, and its
-// range includes 0.
+// while OSCAR clips at a percentile. In the per-token variant, a group spans all KV heads and its
+// range includes 0. The methods `hadamard` and `int4_hadamard` have the same rotation with OSCAR's
+// quantizer, as in OSCAR's tables.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types with 8 and 4 bits in which released servers store a cache without our files, in addition to
-// the 8-bit floats of float8.cc. llama.cpp (--cache-type-k, --cache-type-v) stores a 16-bit scale
-// for every 32 values of a token, with all KV heads in a row (ggml-quants.c, quantize_row_q8_0_ref
-// and quantize_row_q4_0_ref). LMDeploy (quant_policy 8 and 4) stores a 16-bit scale and offset for
-// each token and head.
+// 8- and 4-bit types in which released servers store a cache without our files, in addition to the
+// 8-bit floats of float8.cc. llama.cpp (--cache-type-k, --cache-type-v) stores a 16-bit scale for
+// every 32 values of a token, whose KV heads form one row (ggml-quants.c, quantize_row_q8_0_ref and
+// quantize_row_q4_0_ref). LMDeploy (quant_policy 8 and 4) stores a 16-bit scale and offset for each
+// token and head.
 #include <ATen/ATen.h>
 
 #include "export/simulate/affine_cost.h"
@@ -23,7 +23,7 @@ at::Tensor Scaled(const at::Tensor& blocks, const at::Tensor& scale) {
   return blocks * at::where(scale != 0, scale.reciprocal(), 0);
 }
 
-// Returns blocks as read back. Codes are made with the exact scale, but read with its 16-bit value.
+// Returns blocks as read back. Codes are made with the exact scale and read with its float16 value.
 at::Tensor Q8Blocks(const at::Tensor& blocks) {
   const at::Tensor scale = DividedBy(blocks.abs().amax(-1, true), 127);
   const at::Tensor scaled = Scaled(blocks, scale);
@@ -31,7 +31,7 @@ at::Tensor Q8Blocks(const at::Tensor& blocks) {
   return codes * RoundTo(scale, StoredFloat::kFloat16);
 }
 
-// Maps the value with the largest magnitude, including its sign, to -8 times the scale.
+// Uses a signed scale: the value with the largest magnitude becomes -8 times the scale.
 at::Tensor Q4Blocks(const at::Tensor& blocks) {
   const at::Tensor scale = blocks.gather(-1, blocks.abs().argmax(-1, true)).div(-8);
   const at::Tensor codes = Scaled(blocks, scale).add(8.5).floor().clamp_max(15);

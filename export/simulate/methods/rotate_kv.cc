@@ -26,7 +26,7 @@ at::Tensor HeadsHadamard(int64_t heads, int64_t dim) {
   return at::kron(tensor(BlockHadamard(heads)), tensor(BlockHadamard(dim)));
 }
 
-// Rotates rows [tokens, channels] in blocks of as many channels as the rotation has.
+// Rotates rows [tokens, channels] in blocks of rotation.size(0) channels.
 at::Tensor Rotated(const at::Tensor& channels, const at::Tensor& rotation) {
   return at::matmul(channels.reshape({channels.size(0), -1, rotation.size(0)}),
                     rotation.to(channels.options()))
@@ -61,8 +61,8 @@ constexpr std::array kRotateKvTable = {
                 4, 1, 15},
 };
 
-// Groups have a 16-bit scale and zero. The sources only simulate a cache, so the allocated bits are
-// counted like the paper's.
+// Groups have a 16-bit scale and zero. RotateKV's code only simulates a cache, so the paper's bits
+// are also given as the allocated ones.
 CacheCost Cost(const RotateKvOptions& options, const MethodContext& context, int64_t tokens) {
   return MeanOverCache(context.layers(), tokens, [&](size_t layer_index, bool keys) {
     const AttentionSpec& spec = context.layers()[layer_index].attention;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// RotateKV (arXiv 2501.16383). A Hadamard matrix over the dimensions of four KV heads rotates keys
-// before rope, and their channels are sorted by size. Values are rotated by one matrix per head.
-// Both are quantized per token in groups of 128 channels (family A3). A group covers channels of
-// all heads, so it may hold parts of several.
+// RotateKV (arXiv 2501.16383). Keys before rope are rotated by a Hadamard matrix over the
+// dimensions of four KV heads, and their channels are sorted by the sums of rotated calibration
+// keys. Values are rotated by one matrix per head. Both are quantized per token in groups of 128
+// channels by family A3 (linalg/affine_families.h). A group may contain channels of several heads.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,8 +20,9 @@ struct RotateKvOptions {
   float clip_ratio = 0.8F;         // multiplies both ends of a group's range
   int divisor = 0;                 // divides the range; 0: 2^bits - 1; published: bits^2 - 1
   int64_t quant_group_size = 128;  // channels; fewer if 128 does not divide their number
-  // Number of first tokens that stay exact. The sources keep the 20 tokens with the largest hidden
-  // states exact. A cache cannot see these, and most are the first token.
+  // Number of first tokens that stay exact. RotateKV's code keeps the 20 tokens with the largest
+  // hidden states exact. A cache cannot see hidden states, and most of those tokens are first
+  // tokens.
   int64_t sink = 1;
 };
 
@@ -31,11 +32,11 @@ struct RotateKvLayer {
   at::Tensor permutation;  // [num_kv_heads * head_dim] int64: rotated channel per place
 };
 
-// Returns how many consecutive KV heads one Hadamard matrix mixes: 4, or the largest smaller power
-// of two that divides their number.
+// Returns how many consecutive KV heads one Hadamard matrix mixes: the largest of 4, 2 and 1 that
+// divides their number.
 int64_t HeadsRotated(int64_t num_kv_heads);
 
-// Fits a layer. The permutation sorts channels by the sum of their rotated keys over all `rows.k`,
+// Fits a layer. The permutation sorts rotated key channels by their sum over all `rows.k`,
 // ascending.
 RotateKvLayer FitRotateKv(const AttentionSpec& spec, const CalibrationRows& rows);
 

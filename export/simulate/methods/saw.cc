@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SAW-INT4: keys rotated by a block-diagonal Hadamard matrix of order 16 or of the whole head,
-// unrotated values by default, both in 4 bits with one scale and zero per token and head. The
-// rotated row is rounded to bf16 before it is quantized. The metadata buffer is float32, although
-// the paper counts 16 bits.
+// SAW-INT4. Keys are rotated by a block-diagonal Hadamard matrix of order 16 or of the whole head;
+// values are not rotated, which is SAW's default. Keys and values have 4 bits (8 in a variant),
+// with one scale and zero per token and head. Rows are rounded to bf16 after rotation. The metadata
+// buffer is float32, although the paper counts 16 bits.
 #include <algorithm>
 
 #include "export/simulate/affine_cost.h"

@@ -79,7 +79,7 @@ LayerCache InSpace(LayerCache right, const CacheSides& t, const CacheSides& inve
   return cache;
 }
 
-// Applies `change` to rows that are read as keys (true) and values. Skips layers that are not
+// Applies `change` to the keys (`keys` is true) and values that are read. Skips layers that are not
 // quantized.
 LayerCache Misread(LayerCache right,
                    std::function<at::Tensor(const at::Tensor& rows, bool keys)> change,
@@ -110,8 +110,8 @@ LayerCache WrongArtifact(LayerCache cache, const Right& right) {
   return InSpace(std::move(cache), t, {t.k.transpose(1, 2), t.v.transpose(1, 2)});
 }
 
-// Makes keys and queries use different bases. Keys keep the cache's; queries use the transpose of
-// `queries` [heads or 1, d, d], or stay unrotated if it is undefined.
+// Makes keys and queries use different bases. Keys keep the cache's basis. Queries are rotated by
+// the transpose of `queries` [heads or 1, d, d], or not at all if it is undefined.
 LayerCache OtherBasis(LayerCache cache, const RotatedSides& sides, const at::Tensor& queries) {
   at::Tensor turn = sides.k.rotation;
   if (queries.defined()) turn = at::matmul(turn, queries);
@@ -132,8 +132,8 @@ LayerCache OtherHead(LayerCache cache, const Right& right) {
   return OtherBasis(std::move(cache), sides, InverseOf(sides.k).roll(-1, 0));
 }
 
-// Returns rows [tokens, heads, d] for a reader that assumes a step of 1 between codes. Relies on
-// the lowest and the highest code, which occur in each quantization group.
+// Returns rows [tokens, heads, d] as read by a server that assumes a step of 1 between codes.
+// Relies on the lowest and the highest code occurring in each quantization group.
 at::Tensor WithStepOfOne(const at::Tensor& rows, const RotatedQuantizer& side) {
   const auto like = [&](const at::Tensor& t) { return t.to(rows.device(), rows.scalar_type()); };
   const AffineQuantizer& codes = side.codes;

@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SQuat (arXiv 2503.24358) on KIVI's format. Keys' channels are rounded 64 at a time, and the
-// remaining ones move so that the error leaves the subspace of the queries. With P = I + lambda Q^T
-// Q, Q the queries' first r singular directions times their singular values, an error e of some
-// channels b moves the rest by -P_rest,rest^-1 P_rest,b e, which minimizes the whole error in the
-// metric P (Red-Hat-AI-Innovation-Team/SQuat, quant/new_pack.py, whose recursion gives the same
-// matrices). Q comes from a calibration sequence's queries, as in its my_test_math500_offline.py;
-// the online form uses the prompt's. Ranks and sizes are those of its example.py.
+// SQuat (arXiv 2503.24358) on KIVI's format. The channels of keys are rounded 64 at a time. After
+// each step, the channels that are not yet rounded move, so that the error leaves the subspace of
+// the queries. Let Q be the first r singular directions of the queries times their singular values,
+// and P = I + lambda Q^T Q. An error e of channels b moves the rest by -P_rest,rest^-1 P_rest,b e,
+// which minimizes the whole error in the metric P. Red-Hat-AI-Innovation-Team/SQuat
+// (quant/new_pack.py) computes the same matrices by a recursion. Q comes from calibration queries,
+// as in its my_test_math500_offline.py; its online form uses the prompt's queries. Ranks and sizes
+// are those of its example.py.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -29,7 +30,7 @@ constexpr int64_t kSquatChannels = 64;  // channels rounded together
 constexpr int64_t kSquatRank = 20;      // r
 constexpr double kSquatLambda = 0.001;
 
-// Returns the sum of q^T q over a KV head's queries, for a calibration sequence of mean length.
+// Returns the sum of q^T q over the queries of a KV head, averaged over calibration sequences.
 Matrix QueryGram(const std::vector<at::Tensor>& sequences, int64_t head, int64_t num_kv_heads) {
   at::Tensor sum;
   for (const at::Tensor& queries : sequences) {
@@ -66,7 +67,7 @@ at::Tensor MovedBy(const std::vector<Matrix>& metrics, int64_t begin, int64_t en
   return at::stack(moves).transpose(1, 2);
 }
 
-// Rounds channels [blocks, num_kv_heads, dim, tokens] in turn; errors move the remaining ones.
+// Rounds channels [blocks, num_kv_heads, dim, tokens] in turn. Errors move the later channels.
 at::Tensor RoundInTurn(const at::Tensor& channels, const std::vector<at::Tensor>& moves) {
   at::Tensor read = channels.clone();
   const int64_t dim = channels.size(2);

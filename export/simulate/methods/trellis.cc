@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// QTIP's trellis code (arXiv 2406.11235, for weights) on rotated rows. No server uses it for a
-// cache, since a write searches 2^10 states per value. It shows how much a 2-bit codec can gain
-// over separate levels for each value with the same rotation.
+// QTIP's trellis code for weights (arXiv 2406.11235), applied to rotated rows. No server uses it
+// for a cache, because writing a value searches 2^10 states. It shows how much a 2-bit codec can
+// gain, with the same rotation, over rounding each value separately.
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/chosen_cache.h"
 #include "export/simulate/codecs/trellis_tensor.h"
@@ -19,7 +19,7 @@ RotatedSides WithTrellis(RotatedSides sides) {
   return sides;
 }
 
-// A row also stores its scale and the first state's bits except two.
+// In addition to 2 bits per value, a row stores its scale and the first state's bits except two.
 constexpr double kTrellisRowBits = kTrellisStateBits - 2 + 16;
 constexpr AffineSide kTrellisCost = {.metadata_bits = kTrellisRowBits,
                                      .actual_metadata_bits = kTrellisRowBits,

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// TurboQuant (arXiv 2504.19874): keys and values are rotated randomly. The direction is stored in
-// levels of the sphere's marginal, the norm in fp16. A variant adds the quantized residual, which
-// makes inner products unbiased. vLLM's form of it (pull request 38479) rotates keys by a Hadamard
-// matrix and quantizes unrotated values affinely. By default vLLM leaves out the first and last two
-// layers; here every layer is quantized, as in OSCAR's comparison.
+// TurboQuant (arXiv 2504.19874). Keys and values are rotated randomly. A row is stored as a norm in
+// fp16 and a direction, whose coordinates are rounded to the best levels for uniformly random
+// directions. A variant adds the signs of projections of the residual, which makes inner products
+// unbiased. vLLM's version (pull request 38479) rotates keys by a Hadamard matrix and quantizes
+// unrotated values affinely. By default vLLM leaves the first and last two layers unquantized; here
+// every layer is quantized, as in OSCAR's comparison.
 #include <ATen/ATen.h>
 
 #include "export/simulate/affine_cost.h"
@@ -52,7 +53,7 @@ constexpr VllmRow kVllm[] = {
 
 at::Tensor OneMatrix(const Matrix& matrix) { return RotationTensor(std::vector<Matrix>{matrix}); }
 
-// All heads of a side share one rotation and one S.
+// Returns the quantizer of keys or values. All heads share one rotation and one matrix S.
 RotatedQuantizer PaperSide(const PaperRow& row, const MethodContext& context, size_t layer_index,
                            bool values, int64_t dim) {
   const uint64_t stream = (uint64_t{1} << 62) | layer_index << 2 | (values ? 2U : 0U);
@@ -92,8 +93,8 @@ RotatedQuantizer VllmValues(const VllmRow& row) {
   }};
 }
 
-// The published 3.25 bits count two numbers per row on both sides, but slots hold only one for
-// keys.
+// The published 3.25 bits count two numbers per row for keys and for values, but a key slot holds
+// only one.
 AffineSide VllmKeyCost(int bits) {
   if (bits == 8) return {.bits = 8, .metadata_bits = 0, .actual_metadata_bits = 0};
   return {.bits = static_cast<double>(bits),

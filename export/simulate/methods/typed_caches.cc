@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The per-layer types that oscar-calibrate --for modelopt and similar runtimes chose, as the
-// runtime serves them: rows are not rotated, and scales come from the calibration's largest
-// magnitudes. For comparison, other methods here plan the types for the same budget again, each by
-// one measure of cost.
+// Types of each layer's cache that oscar-calibrate --for modelopt (or a similar runtime) chose,
+// simulated as that runtime serves them: rows are not rotated, and scales come from the largest
+// magnitudes of the calibration. For comparison, other methods here choose types again within the
+// same budget of bits, each by a different measure of cost.
 #include <fmt/format.h>
 
 #include <algorithm>

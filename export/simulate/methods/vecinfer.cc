@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// VecInfer (arXiv 2510.06175, section 3): keys are divided by sqrt(max|k|) of each channel and
-// rotated by a Hadamard matrix. Both sides are cut into short vectors, and each is replaced by the
-// nearest entry of a codebook: one per layer and side, fitted to calibration rows by 30 steps of
-// k-means. The last 128 tokens stay exact. The paper fits channels and codebooks to different
-// texts.
+// VecInfer (arXiv 2510.06175, section 3). Key channels are divided by their sqrt(max|k|), and keys
+// are rotated by a Hadamard matrix. Keys and values are cut into short vectors, each of which is
+// replaced by the nearest entry of a codebook. A layer has one codebook for keys and one for
+// values, fitted to calibration rows by 30 steps of k-means. The last 128 tokens stay exact. The
+// paper fits channels and codebooks to different texts; here both are fitted to the same rows.
 #include <ATen/ATen.h>
 
 #include "export/evaluate/bits_per_element.h"

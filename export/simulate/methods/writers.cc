@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Improvements of existing rotations that need only another writer: scales fitted to codes
-// (linalg/scale_fit.h) and error feedback (linalg/error_feedback.h). Feedback of keys uses the
-// metric of the queries in the artifact's moments, that of values the metric of o_proj. Bits,
-// format and reader stay the same.
+// Methods that keep existing rotations and only change how codes are written: scales fitted to
+// codes (linalg/scale_fit.h) and error feedback (linalg/error_feedback.h). Feedback minimizes the
+// error of keys in the metric of the queries (from the artifact's moments), and that of values in
+// the metric of o_proj. Bits, format and reader stay the same.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -65,7 +65,7 @@ CacheSide HadamardSide(int64_t dim) {
   return side;
 }
 
-// Returns the rotations and clip ratios of both sides of a layer.
+// The rotations and clip ratios of a layer's keys and values.
 struct TurnedSides {
   CacheSide k, v;
   ClipPair clip;

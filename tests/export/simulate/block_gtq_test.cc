@@ -41,8 +41,9 @@ std::vector<int> GreedyBits(const at::Tensor& energy, int total) {
   return bits;
 }
 
-// With the bits of the published rule, pairs have the relative error of Gaussian levels at the
-// row's norm, within 30 %. Groups of fewer than 4 pairs are not Gaussian enough and are skipped.
+// Given the bits of the published rule, the relative error of the pairs is that of Gaussian levels
+// at the row's norm, within 30 %. Groups of fewer than 4 pairs are not Gaussian enough and are
+// skipped.
 TEST(BlockGtq, PairsHaveTheBitsOfTheGreedyRule) {
   RowContext rows({.head_dim = 128, .v_head_dim = 64, .sequences = 3, .tokens = 400});
   const CacheSides x = RowsOf(rows, at::kFloat);
@@ -78,7 +79,7 @@ TEST(BlockGtq, CostsItsBitsAndANormForEachGroup) {
   RowContext rows({.head_dim = 128, .v_head_dim = 128});
   const CacheCost cost = CacheMethodNamed("block_gtq_k3v2").cost(rows.context(), {}, 1 << 17);
   EXPECT_DOUBLE_EQ(cost.paper, 2.5);
-  EXPECT_GT(cost.actual, 2.5 + 16.0 * 3 / 256);  // over 3 norms: several for keys, one for values
+  EXPECT_GT(cost.actual, 2.5 + 16.0 * 3 / 256);  // 3 norms or more: some for keys, one for values
   EXPECT_LT(cost.actual, 2.5 + 16.0 * 9 / 256);
 }
 

@@ -36,7 +36,7 @@ CacheSides Sequence(const RowContext& rows, size_t index, at::ScalarType dtype) 
   return {rows.rows().k.at(index).to(dtype), rows.rows().v.at(index).to(dtype)};
 }
 
-// Returns the rows that most tests share. Published() makes each method only once for them.
+// Returns rows that most tests share, so that Published() makes each method only once.
 RowContext& Rows() {
   static RowContext rows(kGeometry);
   return rows;
@@ -76,8 +76,8 @@ TEST(CacheMethods, StoreGivesRowsOfTheSameShape) {
   });
 }
 
-// The observer stores rows only once for arms that differ only in their windows, so windows must
-// not change the quantized rows.
+// Arms that differ only in their windows share stored rows in oscar-validate, so windows must not
+// change the quantized rows.
 TEST(CacheMethods, WindowsChangeWhatIsExactAndNothingElse) {
   const CacheSides sides = Sequence(Rows(), 0, at::kFloat);
   ForEachMethod(Rows(), [&](const CacheMethod& method) {
@@ -98,8 +98,8 @@ TEST(CacheMethods, WindowsChangeWhatIsExactAndNothingElse) {
   });
 }
 
-// Returns the largest difference in rows that are already quantized after 300 tokens, between a
-// cache of 300 tokens and one of the whole sequence.
+// Compares a cache of 300 tokens with a cache of the whole sequence. Returns the largest difference
+// in the rows that are already quantized after 300 tokens.
 double ChangedLater(const LayerCache& cache, const CacheSides& whole) {
   constexpr int64_t kShort = 300;
   const CachedRows all = cache.store(whole),
@@ -182,7 +182,7 @@ TEST(AffineCost, IsTheMeanOfBothSides) {
   const CacheCost plain = AffineCost(k, v)(rows.context(), {}, 8000);
   EXPECT_DOUBLE_EQ(plain.paper, ((4 + 32 / 64.0) * 64 + (2 + 16 / 16.0) * 32) / 96);
   EXPECT_DOUBLE_EQ(plain.actual, ((4 + 64 / 64.0) * 64 + (2 + 32 / 16.0) * 32) / 96);
-  // With windows, each side costs what the formula in bits_per_element.h gives.
+  // With windows, keys and values each cost what the formula in bits_per_element.h gives.
   const auto both = [&](auto bits) {
     const auto side = [&](const AffineSide& of, int64_t group) {
       return bits(CacheLayout{.payload_bits = of.bits,

@@ -143,8 +143,8 @@ double LogitDistance(const CachedRows& a, const at::Tensor& qa, const CachedRows
   return (x - y).norm().div(y.norm()).item<double>();
 }
 
-// The prompt is written by the sorting kernel, so SGLang's October tree stores what the ideal arm
-// stores. Only the key means differ, because they are rounded to bf16.
+// The prompt is written by the kernel that clips by sorting, so SGLang's October tree stores what
+// the ideal arm stores. Only the key means differ, because they are rounded to bf16.
 TEST(AutoChoice, TheOctoberTreeHoldsWhatWasChosen) {
   const ChosenContext context("oct", SampleRecipes(), Consumer::kSglangOct);
   EXPECT_TRUE(context.Has("runtime_sglang_oct_auto"));
@@ -168,8 +168,8 @@ TEST(AutoChoice, TheOctoberTreeHoldsWhatWasChosen) {
   }
 }
 
-// Another kernel quantizes tokens that leave the recent window after the prompt. It clips by
-// bisection.
+// Tokens that leave the recent window after the prompt are quantized by another kernel, which clips
+// by bisection.
 TEST(AutoChoice, DecodedTokensOfARuntimeAreItsFlushes) {
   const ChosenContext prompt("prompt", SampleRecipes(), Consumer::kSglangOct, 1000),
       decoded("decoded", SampleRecipes(), Consumer::kSglangOct, 10);
@@ -241,8 +241,8 @@ bool Available(const std::string& name, std::vector<int64_t> stored, std::vector
   return CacheMethodNamed(method).available(context);
 }
 
-// A method needs its rotations in every layer, not only in the first. A layer may have one rotation
-// for all heads, as imports do, and layers may differ in the number of heads.
+// A method needs its rotations in every layer, not only in the first. Imported artifacts may have
+// layers with one rotation for all heads, and layers may differ in the number of heads.
 TEST(StoredRotations, WhatAMethodNeedsIsThereInEveryLayer) {
   for (const char* method : {"oscar_per_head", "runtime_sglang_oct"}) {
     EXPECT_TRUE(Available("a", {2, 2}, {2, 2}, method)) << method;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares rotations from a file with the methods that have them built in, and methods of another
-// artifact with those of the run's own.
+// Compares rotations from a file with the methods that have the same rotations built in, and
+// methods of another artifact with methods of the run's own artifact.
 #include "export/simulate/guest_methods.h"
 
 #include <ATen/ATen.h>

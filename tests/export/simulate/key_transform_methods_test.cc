@@ -79,7 +79,8 @@ TEST(KeyTransformMethods, CentredDiffersFromOscarInCentringAlone) {
   }
 }
 
-// Rows must survive the round trip without quantization, so X, its inverse and the mean agree.
+// Rows must survive the round trip without quantization. This shows that the transform, its inverse
+// and the mean agree.
 TEST(KeyTransformMethods, WithoutAQuantizerRowsComeBack) {
   RowContext rows(kWideRows);
   const CacheSides x = RowsOf(rows, at::kDouble);

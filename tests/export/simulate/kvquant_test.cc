@@ -125,9 +125,10 @@ TEST(KvQuant, RefusesRowsThatSayNothing) {
   EXPECT_THROW(FitKvQuant(Rope(), rows, {}), InputError);
 }
 
-// The paper counts b bits, plus 32 for each outlier. Outliers are 1 % of the keys, and 12 of 1024
-// values: those at or beyond the token's own quantiles. The first token takes 16 bits per value. In
-// memory, each token also has a 32-bit pointer per side and a 32-bit range for its values.
+// The paper counts b bits per value and 32 for each outlier. Outliers are 1 % of the keys, and 12
+// of the 1024 values of a token: those at or beyond the token's own quantiles. The first token
+// takes 16 bits per value. In memory, a token also has a 32-bit pointer for its keys and for its
+// values, and a 32-bit range for its values.
 TEST(KvQuant, CostOfThePaperAndOfBytes) {
   RowContext context({.num_q_heads = 32, .num_kv_heads = 8, .head_dim = 128, .v_head_dim = 128});
   constexpr int64_t kTokens = 32768;

@@ -60,8 +60,8 @@ TEST(Optr, AConstantInAllKeysIsReadBack) {
   EXPECT_GT(cache.store({k, v}).quantized.k.sub(k).abs().max().item<double>(), 0.1);
 }
 
-// With all tokens in the windows, nothing is learned. The method must then equal its quantizer by
-// hand: centred, rotated, every group clipped by its own percentile.
+// If the windows hold all tokens, nothing is learned. The method must then equal its quantizer made
+// by hand: keys are centred and rotated, and every group is clipped at its own percentile.
 TEST(Optr, GroupsHaveThresholdsOfTheirOwn) {
   MethodContext::Options options = Windows(16);
   options.windows = {0, 1000};

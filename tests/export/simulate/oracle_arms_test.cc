@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares every arm of the oracle (rotations, clipping, windows) with the simulator and the row
-// comparison of oscar-validate: KL and output error of every query head. Float64 results agree to
-// 1e-6. Comparing the same caches in float32 agrees to 1e-3.
+// Compares the simulator and the row comparison of oscar-validate with the oracle, an independent
+// float64 implementation (tests/linalg/oracle_pack.h). The KL and output error of every query head
+// must agree to 1e-6 for every arm (rotation, clipping, windows). If the same caches are compared
+// in float32, they must agree to 1e-3.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -38,8 +39,8 @@ at::Tensor Stack(const std::vector<Matrix>& rotations) {
   return at::stack(tensors);
 }
 
-// Makes the quantizer of an arm such as "oscar_head_paper_clip". The target in the name ("paper")
-// affects only values.
+// Makes the quantizer of an arm such as "oscar_head_paper_clip". "paper" is the target of the fit,
+// which affects only values.
 RotatedQuantizer QuantizerOf(std::string arm, bool keys, const OracleLayer& layer,
                              const std::vector<HeadStatistics>& heads) {
   RotatedQuantizer quantizer;

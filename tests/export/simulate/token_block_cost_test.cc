@@ -48,10 +48,10 @@ TEST(TokenBlockCost, Kitty) {
   EXPECT_NEAR(cost({.boosted = 0.25}, kEndless).paper, 2.5, 1e-6);
   EXPECT_NEAR(cost({.boosted = 0}, kEndless).paper, 2.25, 1e-6);
   EXPECT_NEAR(cost({.boosted = 1}, kEndless).paper, 3.25, 1e-6);
-  // Index bytes add 8 / 128 bits to keys, 0.03125 on average over both sides.
+  // Index bytes add 8 / 128 bits to keys, on average 0.03125 over keys and values.
   EXPECT_NEAR(cost({}, kEndless).actual, 2.375 + 8.0 / 128 / 2, 1e-6);
   // Just after a page was filled, 127 pages of keys and 126 * 128 tokens of values are quantized.
-  // Buffers of 160 tokens per side take 16 bits per value.
+  // Buffers of 160 tokens, one for keys and one for values, take 16 bits per value.
   const int64_t tokens = 32 + 128 * 127;
   EXPECT_NEAR(cost({}, tokens).actual * 2 * static_cast<double>(tokens),
               127 * 128 * (2.5 + 0.0625) + 126 * 128 * 2.25 + 2 * 160 * 16, 1e-6);

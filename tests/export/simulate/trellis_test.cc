@@ -60,8 +60,8 @@ TEST(Trellis, NoPathIsBetter) {
   }
 }
 
-// At the scale with the smallest error, codes with 12 and 8 state bits have a known distortion D
-// for normal values. At a scale that keeps the row's norm, the error is 2 (1 - sqrt(1 - D)).
+// At the scale with the smallest error, codes with 10 and 8 state bits have a known distortion D
+// for normal values. At the scale that keeps the row's norm, the error is 2 (1 - sqrt(1 - D)).
 TEST(Trellis, GaussianRowsLoseWhatIsKnown) {
   at::manual_seed(9);
   const at::Tensor rows = at::randn({600, 128}, at::kFloat);

@@ -19,7 +19,8 @@ namespace oscar {
 namespace {
 
 // Rows of 128 values in uniformly random directions have the published errors. With an outlier
-// channel, the error differs by less than 30 %, because all rows share one random rotation.
+// channel, all rows have nearly the same direction and share one random rotation, so the error may
+// differ by up to 30 %.
 TEST(TurboQuantMethods, ErrorsAreTheSpheres) {
   RowContext rows(kWideRows);
   at::manual_seed(5);
@@ -43,8 +44,8 @@ TEST(TurboQuantMethods, ErrorsAreTheSpheres) {
   EXPECT_NEAR(error("turboquant_prod_4"), product, 0.05 * product);
 }
 
-// vLLM uses Gaussian levels, which at 128 dimensions have the same error D as the sphere's. With
-// corrected norms, the error is 2 - 2 sqrt(1 - D).
+// vLLM uses Gaussian levels, which at 128 dimensions give the same error D as the sphere's levels.
+// With corrected norms, the error is 2 - 2 sqrt(1 - D).
 TEST(TurboQuantMethods, ErrorsOfVllmsKeys) {
   RowContext rows(kWideRows);
   at::manual_seed(6);
