@@ -5,8 +5,8 @@
 // exact model. Each other stream has those of one arm, whose attention reads that arm's cache.
 //
 // All errors are differences from the reference's attention. For local errors, the arm's cache
-// stores and answers the reference's queries, keys and values; for end-to-end errors, those of the
-// arm's own stream. A dump has only stream 0 and local errors.
+// stores the reference's keys and values, and the reference's queries read it. For end-to-end
+// errors, all of these are the arm's own. A dump has only stream 0 and local errors.
 //
 // Trap: the streams of a sequence must come one after another, as LayerLoop::Run calls them. Caches
 // are made at a layer's first sequence, after its calibration rows were collected.
