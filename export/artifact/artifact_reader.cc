@@ -52,7 +52,7 @@ StoredSide ReadSide(const SafetensorsFile& file, int layer_id, char name, bool s
   return side;
 }
 
-// Returns the type in which a choice stores scales that are fitted to codes.
+// Returns the data type of a choice's scales, which are fitted to the codes.
 MetadataType Metadata(const Json& layer, const StoredChoice& choice) {
   constexpr const char* kKey = "fitted_scales";
   MetadataType type{};

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens an artifact without trusting anything in it. Open checks the schema, and digest and size of
-// every file that an artifact must have; ReadLayer and ReadChoice check the rotations that they
-// return. zoo/check/artifact_check.h makes all checks on every file of the directory at once.
+// Opens an artifact, whose files are untrusted. Open checks the schema and every required file's
+// digest and size. ReadLayer and ReadChoice check the rotations that they return.
+// zoo/check/artifact_check.h runs all checks on every file of the directory at once.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,12 @@ struct StoredSide : CacheSide {    // values are float32 numbers
   float clip_ratio = 0;
 };
 
-// A layer's automatic choice. Imported files may set `query_rotation` of values to the matrix M^-T
-// that undoes their rotation.
+// A layer's automatic choice: its rotations, bits and clip ratios. In imported files,
+// v.query_rotation may hold M^-T, which undoes the values' rotation M.
 struct StoredChoice {
-  CacheSide k, v;  // num_rotations is 0 for a side that imported files lack
+  CacheSide k, v;  // num_rotations is 0 for a side that an imported file lacks
   AffineQuantizer k_codes, v_codes;
-  // Only for imported files: [num_rotations, dim]. Otherwise StoredSide has the eigenvalues.
+  // [num_rotations, dim], only from imported files. Other artifacts store them in StoredSide.
   std::vector<float> k_eigenvalues = {}, v_eigenvalues = {};
 };
 
@@ -45,10 +45,10 @@ struct StoredLayer {
   std::optional<StoredChoice> automatic;  // the headline choice
 };
 
-// Whether Open must compare the files with the manifest's digests, or the caller has done so.
+// Whether Open compares the files with the manifest's digests, or the caller has already done so.
 enum class Digests { kCompare, kCompared };
 
-// An artifact's files: all in `directory`, or those in `elsewhere` at other paths. Then `directory`
+// An artifact's files. All are in `directory` unless `elsewhere` has their paths; then `directory`
 // only names the artifact in messages.
 struct ArtifactFiles {
   std::filesystem::path directory;
@@ -60,13 +60,14 @@ struct ArtifactFiles {
 
 class Artifact {
  public:
-  // Throws InputError naming the file (and layer, side, head), what was expected and found. Refuses
-  // imported artifacts, which have no moments and no report (imported_artifact.h).
+  // Throws InputError that names the file (and layer, side and head), the expected and the found
+  // value. Refuses imported artifacts, which have no moments and no report (imported_artifact.h).
   static Artifact Open(const std::filesystem::path& directory);
   static Artifact Open(const ArtifactFiles& files, Digests digests = Digests::kCompare);
   static Artifact OpenAny(const std::filesystem::path& directory);       // calibrated or imported
   static Artifact OpenImported(const std::filesystem::path& directory);  // imported only
-  // Whether Open checks this file's digest, as it does for the files that every artifact has.
+  // Whether Open checks the digest of this file. It does so for all files that an artifact must
+  // have.
   static bool Checks(std::string_view file);
   static bool LooksLikeOne(const std::filesystem::path& path);  // whether it has a manifest.json
 
@@ -77,36 +78,37 @@ class Artifact {
   Json report() const;
   std::vector<int> layer_ids() const;
   bool imported() const { return manifest_.contains("imported"); }
-  // Whether layers are recorded with their real heads. If not, every layer has one head that
-  // represents all.
+  // Whether the real numbers of KV heads are known. If not, each layer is recorded with one head,
+  // which represents all of its heads.
   bool kv_heads_known() const;
-  bool has_choices() const;                       // made by oscar-calibrate --auto
+  bool has_choices() const;                       // made by oscar-calibrate --auto, or imported
   std::vector<std::string> choice_names() const;  // the headline's comes first
-  // Returns the manifest's record of a choice; the headline's is "auto". Throws InputError if it is
-  // missing.
+  // Returns the manifest's record of a choice. Throws InputError if it is missing. The headline
+  // choice, the one that is validated, is called "auto".
   const Json& Choice(std::string_view name = kHeadlineChoice) const;
-  // Returns the name of the choice that a runtime loads, for the original checkpoint or a folded
-  // one. Throws InputError listing the runtime's choices if it has none.
+  // Returns the name of the choice that a runtime loads, for the original checkpoint or for a
+  // folded one. Throws InputError if there is none; the message says whether the runtime has a
+  // choice for the other checkpoint.
   std::string ChoiceFor(std::string_view runtime, bool folded) const;
   std::string FindChoice(std::string_view runtime, bool folded) const;  // empty if it has none
-  // Returns {bits, name} of the choice of consumer `any` for each budget of --bits, in the order of
-  // that option. Empty if no list was given.
+  // Returns the choices made for the runtime `any` at the bit budgets of --bits, as {bits, name} in
+  // the order of that option. Empty if --bits was not a list.
   std::vector<std::pair<double, std::string>> budgets() const;
-  // Returns the name of the choice of `any` at that budget. Throws InputError listing the existing
-  // budgets if there is none.
+  // Returns the name of the choice of `any` for a budget of `bits`. Throws InputError that lists
+  // the existing budgets if there is none.
   std::string ChoiceAt(double bits) const;
   StoredChoice ReadChoice(int layer_id, std::string_view name) const;  // checked as in ReadLayer
-  // Returns how many rotations are stored for a side ('k', 'v') of a layer: one per head, one for
-  // all heads, or 0. Looks only at shapes.
+  // Returns how many rotations a layer's side ('k' or 'v') stores: one per head, one for all heads,
+  // or 0. Reads only shapes.
   int64_t NumRotations(int layer_id, char side, bool shared) const;
   int64_t NumKvHeads(int layer_id) const;
-  // Means of keys as they are cached, [num_kv_heads, head_dim]; empty if unknown.
+  // Returns the means of keys as cached, [num_kv_heads, head_dim]; empty if unknown.
   std::vector<float> KeyMean(int layer_id) const;
   // Returns the largest |x| of a side ('k', 'v') in calibration, [num_kv_heads, dim]; empty if
-  // unknown. float64, because imported scales need not be quotients of float32 numbers.
+  // unknown.
   std::vector<double> AbsMax(int layer_id, char side) const;
   // Reads one layer. Throws NumericalError if a rotation is not orthogonal to float32 precision, or
-  // if the matrices of keys and queries do not undo each other.
+  // if a query matrix is not the inverse transpose of its key matrix.
   StoredLayer ReadLayer(int layer_id) const;
 
  private:

@@ -68,7 +68,7 @@ void ForEachTensor(const LayerResult& layer, Visit visit) {
 }
 
 Json DigestsOf(const std::filesystem::path& directory, const std::vector<const char*>& files) {
-  std::vector<std::future<Json>> found;  // in parallel; two of them hold nearly everything
+  std::vector<std::future<Json>> found;  // in parallel
   for (const char* file : files) {
     found.push_back(std::async(std::launch::async, [path = directory / file] {
       return Json(DigestToJson(DigestFile(path)));
@@ -88,8 +88,8 @@ Json Geometry(const LayerMoments& moments) {
 }  // namespace
 
 struct ArtifactDraft::State {
-  // Sums one side's clip curves over layers, and finds the ratio that minimizes the sum. For
-  // runtimes that take one ratio for all layers.
+  // Sums one side's clip errors over layers and finds the ratio with the smallest sum, for runtimes
+  // that use one ratio for all layers.
   struct ClipOverLayers {
     std::vector<double> candidates, error;
     double fixed = 0;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes an artifact in a staging directory, records the digest of every file, writes the manifest
-// last, and publishes the directory by one rename. Trap: data that differs between two equal runs
-// (dates, host, durations) must not enter any file except timings.json.
+// Writes an artifact in a staging directory and records the digest of every file. The manifest is
+// written last, and one rename publishes the directory. Trap: data that differs between two equal
+// runs (dates, host, durations) must not enter any file except timings.json.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@
 
 namespace oscar {
 
-// Provenance of an artifact: objects, one member of the manifest each. Unknown members are absent.
+// An artifact's provenance. Each object becomes a member of the manifest, except `timings`. Members
+// that are unknown are left out.
 struct ArtifactInfo {
   Json model;        // id, revision, digests of config and weights, model_type, the rope that was
                      // applied, tokenizer digest
@@ -28,8 +29,8 @@ struct ArtifactInfo {
   Json program;      // version, commit, LibTorch, device, compute dtype
   Json serving;      // recommended settings; WriteArtifact adds the clip ratios
   Json timings;      // goes to timings.json
-  // The constraints of automatic choices, used only if layers have choices. WriteArtifact decides
-  // what layers share (calib/choose/layer_plan.h).
+  // The options of automatic choices, used only if layers have choices. WriteArtifact makes the
+  // decisions that span layers (calib/choose/layer_plan.h).
   AutoOptions automatic;
 };
 
@@ -42,8 +43,8 @@ struct LayerSource {
 };
 
 // An unfinished artifact in a staging directory, which is removed unless the artifact is written.
-// Takes each layer's moments while the layer is in memory, and collects what all layers must supply
-// before the first is written: reports, tensor shapes and shared decisions.
+// Add writes a layer's moments while the layer is in memory. It also collects what is needed from
+// all layers before the first one can be written: reports, tensor shapes and the layers' choices.
 class ArtifactDraft {
  public:
   // Throws InputError if `path` exists. `automatic`: as in ArtifactInfo.
@@ -64,8 +65,8 @@ class ArtifactDraft {
 };
 
 // Publishes the draft and returns the report (report.h). If it throws ResourceError, nothing is at
-// the artifact's path. For layers that the draft has seen, `layers` may load only
-// MomentsPart::kMeans; other layers are loaded twice.
+// the artifact's path. Layers that are not in the draft yet are loaded twice. For the others,
+// `layers` needs to load only MomentsPart::kMeans of the moments.
 Json WriteArtifact(const ArtifactInfo& info, const LayerSource& layers, ArtifactDraft draft);
 Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
                    const LayerSource& layers);

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Puts the results of oscar-validate into an artifact: a new report.json, report.html, model card
-// and manifest replace the old ones in one step. Results that are not of record
-// (export/report/of_record.h) go beside the artifact. The artifact's identity changes, because it
-// is its manifest's digest. Only a copy of a published version may be modified.
+// Puts the results of oscar-validate into an artifact. A new report.json, report.html, model card
+// and manifest replace the old ones in one step. This changes the artifact's identity, which is the
+// digest of its manifest, so modify only a copy of a published version. Results that are not of
+// record (export/report/of_record.h) are written beside the artifact.
 #pragma once
 
 #include <filesystem>
@@ -13,14 +13,15 @@
 
 namespace oscar {
 
-// Returns the artifact's report with `validation` (export/report/schema.md) in it.
+// Returns the artifact's report with its member "validation" set (export/report/schema.md).
 Json ReportWithValidation(const Artifact& artifact, const Json& validation);
 
-// Whether the artifact has its validation of record.
+// Whether the artifact's report has a validation of record.
 bool HasValidation(const Artifact& artifact);
 
-// Replaces the artifact's directory by one with that report, whose validation must be of record.
-// Throws UsageError if it is not, ResourceError if the file system cannot exchange directories.
+// Replaces the artifact's directory by one that contains `report`. Throws UsageError if the
+// report's validation is not of record, ResourceError if the file system cannot exchange
+// directories.
 void AttachReport(const Artifact& artifact, const Json& report);
 
 // Returns the default path for a report that is not of record: the first of ARTIFACT-comparison,

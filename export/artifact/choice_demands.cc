@@ -38,7 +38,7 @@ void ChoiceDemands::Add(int layer_id, const StoredChoice& choice) {
   add(std::ranges::any_of(choice.k_codes.bits, more) ||
           std::ranges::any_of(choice.v_codes.bits, more),
       more_bits_);
-  // If all heads have the same ratio, one ratio is enough.
+  // If all heads have the same ratio, the runtime needs only one ratio.
   const bool of_head = Differ(choice.k_codes.clip) || Differ(choice.v_codes.clip);
   add(of_head, clip_of_head_);
   if (!of_head) {

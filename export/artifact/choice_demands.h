@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The features that a choice needs from the runtime that loads it, compared with what a runtime
-// supports (calib/consumers.h). Choices are made under their consumer's rules; this checks the
-// stored choice before it is written for a server.
+// The features that a choice needs from a runtime (such as key means), compared with those that the
+// runtime supports (calib/consumers.h). The calibration already follows these rules; the stored
+// choice is checked again before it is written for a server.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class ChoiceDemands {
  public:
   void Add(int layer_id, const StoredChoice& choice);
 
-  // Returns one line for each feature that a runtime cannot carry: "key means (layers 0, 3)". Empty
-  // if it carries everything.
+  // Returns a line for each needed feature that the runtime lacks, like "key means (layers 0, 3)".
+  // Empty if it supports all of them.
   std::vector<std::string> NotCarriedBy(const ConsumerRules& rules) const;
 
  private:

@@ -44,7 +44,7 @@ double MeanOf(const std::vector<AutoChoice>& layers, const auto& number) {
   return sum / static_cast<double>(layers.size());
 }
 
-// Means over layers, on held-out rows that were not used to choose.
+// Returns means over layers, measured on held-out rows that were not used to choose.
 Json ErrorsOf(const std::vector<AutoChoice>& layers) {
   return {{"kl", MeanOf(layers, [](const AutoChoice& c) { return c.k_option().check; })},
           {"hadamard_kl", MeanOf(layers, [](const AutoChoice& c) { return c.k_hadamard; })},
@@ -160,8 +160,8 @@ void ChoicePlans::ForEachTensor(size_t index, const LayerResult* layer, const Vi
   }
 }
 
-// The search measured the arm "auto" for its own choice and for every choice that a plan could
-// make. This stores the measurements of the planned choice.
+// The search measured the arm "auto" with its own choice and with every choice that planning could
+// select. This stores the measurements of the selected one.
 void ChoicePlans::AddTo(size_t index, Json& layer_report) const {
   const AutoChoice& planned = plans_.front().layers[index];
   layer_report["auto"] = ChoiceToJson(planned);
@@ -247,7 +247,7 @@ Json ChoicePlans::Budgets() const {
   for (const double bits : headline_.budgets) {
     at_budget.bits = bits;
     const auto found = std::ranges::find(plans_, ChoiceName(at_budget), &Plan::name);
-    const Plan& plan = found == plans_.end() ? plans_.front() : *found;  // else the headline
+    const Plan& plan = found == plans_.end() ? plans_.front() : *found;  // headline's bits
     rows.push_back(ErrorsOf(plan.layers));
     rows.back().update({{"bits", bits},
                         {"choice", plans_[plan.same_as].name},

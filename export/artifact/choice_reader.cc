@@ -18,7 +18,8 @@
 namespace oscar {
 namespace {
 
-// Largest |M^-1 M - I| accepted in float32. Shrinkage bounds the condition number of M.
+// Largest |M^-1 M - I| accepted in float32. It stays small because shrinkage in the fit bounds the
+// condition number of M.
 constexpr double kMaxInverseResidual = 1e-3;
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads tensors of rotations.safetensors (artifact_format.h), and from them a choice of one layer.
-// Shapes and invariants are checked on reading.
+// Reads tensors of rotations.safetensors (artifact_format.h) and assembles a layer's choice. Checks
+// shapes and invariants, for example that rotations are orthogonal.
 #pragma once
 
 #include <cstdint>

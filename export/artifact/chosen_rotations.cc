@@ -34,8 +34,8 @@ std::vector<int64_t> MatrixShape(const CacheSide& side) {
 // Undoes the float32 rounding of a stored ratio.
 double Decimal(double ratio) { return std::round(ratio * 1e6) / 1e6; }
 
-// `heads_known`: false for imported files in which one head represents all. `one_per_head`: a layer
-// with one head gets the shape [1, d, d], like the per-head matrices of other layers.
+// `heads_known` is false for imported files in which one head represents all. If `one_per_head`, a
+// layer with one head gets the shape [1, d, d], like the per-head matrices of other layers.
 SglangChoiceLayer Layer(int layer_id, int64_t num_kv_heads, bool heads_known, bool one_per_head,
                         const StoredChoice& choice) {
   const auto matrix_shape = [&](const CacheSide& side) {
@@ -106,7 +106,8 @@ std::string KeyTransformOf(const Json& layers, std::string_view what) {
   return common;
 }
 
-// Choices follow their consumer's rules; a choice that breaks them was made by another program.
+// Checks a stored choice against the rules of its runtime. Calibration follows the rules, so only a
+// choice from another program can break them.
 void CheckCarried(const Artifact& artifact, const ConsumerRules& rules, std::string_view choice) {
   ConsumerRules carried = rules;
   if (HoldsLatents(artifact)) carried.clip = ClipScope::kHead;  // checked layer by layer
@@ -136,8 +137,8 @@ SglangChoice ChosenForRuntime(const Artifact& artifact, Consumer consumer, bool 
         Layer(id, heads, known, artifact.imported() && known && heads == 1, choice));
     const int64_t group = choice.k_codes.quant_group_size;
     out.serving.quant_group_size = group > 0 ? group : std::max(choice.k.dim, choice.v.dim);
-    // If the runtime has one ratio for all heads or all layers, CheckCarried has made sure that
-    // they agree.
+    // CheckCarried has made sure that all layers and heads agree if the runtime takes only one
+    // ratio.
     out.serving.k_clip_ratio = out.layers.back().k_clip;
     out.serving.v_clip_ratio = out.layers.back().v_clip;
   }
@@ -178,7 +179,7 @@ SglangChoice OwnRotations(const Artifact& artifact) {
 
 bool HoldsLatents(const Artifact& artifact) {
   const Json& manifest = artifact.manifest();
-  if (!manifest.contains("calibration")) return false;  // it was imported
+  if (!manifest.contains("calibration")) return false;  // imported by an older version
   const size_t latents = manifest["calibration"].value("latent_layers", Json::array()).size();
   const size_t layers = artifact.layer_ids().size();
   if (latents > 0 && latents < layers) {

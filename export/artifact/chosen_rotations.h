@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts the automatic choice of an artifact for a runtime's files. A choice with pair scales
-// fits only the folded copy of the checkpoint; its means are of that copy's post-rope keys.
+// Converts an artifact's automatic choice into the form that runtimes' files hold. A choice with
+// pair scales fits only the folded copy of the checkpoint; its means are means of that copy's
+// post-rope keys.
 #pragma once
 
 #include "calib/consumers.h"
@@ -16,16 +17,16 @@ namespace oscar {
 // if the artifact has none.
 SglangChoice ChosenForRuntime(const Artifact& artifact, Consumer consumer, bool folded);
 
-// Returns OSCAR's own rotations in the same form: one rotation per layer, as OSCAR publishes them.
+// Returns OSCAR's own rotations in the same form, one per layer as OSCAR publishes them.
 SglangChoice OwnRotations(const Artifact& artifact);
 
-// Returns layers of latent attention for SGLang's October tree: the automatic choice, or OSCAR's
-// own rotations (`chosen` false). Throws InputError as above, and if the choice clips, which that
-// tree does not support.
+// Returns rotations of latent attention for the October tree of OSCAR's SGLang: the automatic
+// choice if `chosen`, else OSCAR's own rotations. Throws InputError if the artifact has no such
+// choice, or if the choice clips, which that tree does not support.
 MlaFolder LatentsForSglang(const Artifact& artifact, bool chosen);
 
-// Whether all layers have latent attention. Throws InputError if only some do, because the two
-// kinds need different files, and no runtime loads both.
+// Whether all layers have latent attention. Throws InputError if only some do: the two kinds of
+// layers need different files, and no runtime loads both.
 bool HoldsLatents(const Artifact& artifact);
 
 }  // namespace oscar

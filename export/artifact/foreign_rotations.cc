@@ -53,7 +53,7 @@ void AddHeads(const MomentLayer& rank, const MomentLayer& like, int64_t kv_heads
   m.diagonal_weight.resize(static_cast<size_t>(m.num_kv_heads), 1.0);
 }
 
-// Returns the manifest's record of a fit without tokens.
+// Returns the manifest's record of a fit from moments alone, with fixed clip ratios.
 Json FixedFit(const FitOptions& fit, const ClipOptions& clip) {
   return {{"value_target", ValueTargetName(fit.value_target)},
           {"composition", CompositionName(fit.composition)},

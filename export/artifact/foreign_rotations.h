@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts between artifacts and the rotation files of runtimes (export/formats): to SGLang, and
-// from upstream's moments.
+// Converts an artifact into SGLang's rotation files (export/formats), and moments of upstream OSCAR
+// into an artifact.
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,14 @@
 
 namespace oscar {
 
-// Returns shared and per-head rotations of every layer with the recommended serving settings. A
-// runtime takes one clip ratio for all layers, so this uses the manifest's best ratio for shared
+// Returns shared and per-head rotations of every layer with the recommended serving settings.
+// SGLang takes one clip ratio for all layers, so this uses the manifest's best ratio for shared
 // rotations.
 SglangExport ToSglang(const Artifact& artifact);
 
-// Writes an artifact from the moments of OSCAR's start-up calibrator (oscar_moments_rank<r>.pt of
-// every rank). The rotations are fitted as in our calibration. Throws InputError if ranks are
-// missing or differ.
+// Writes an artifact from the moments of OSCAR's start-up calibrator, the files
+// oscar_moments_rank<r>.pt of every rank. Rotations are fitted as in our calibration. Throws
+// InputError if ranks are missing or belong to different runs.
 Json ImportMoments(const std::vector<std::filesystem::path>& files, const Json& program,
                    const std::filesystem::path& output);
 

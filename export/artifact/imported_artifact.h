@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An artifact that is "imported, unverified": published rotations of others, unchanged, with the
-// data that belongs to them. It has no moments and no report, so only oscar-export opens it
-// (Artifact::OpenImported).
+// Artifacts that are "imported, unverified": rotations that others published, unchanged, and the
+// tensors that belong to them. They have no moments and no report, so only oscar-export opens them
+// (Artifact::OpenAny).
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct ImportedFiles {
   std::vector<ImportedLayer> layers = {};  // by layer_id
 };
 
-// Writes an artifact that reads back to the same values. Throws InputError if the files hold
-// nothing, or if a rotation is not orthogonal to float32 precision.
+// Writes an artifact that reads back as the same values. Throws InputError if the files contain no
+// layers, NumericalError if a matrix is neither orthogonal nor stored with its inverse.
 void WriteImported(const std::filesystem::path& output, const ImportedFiles& imported,
                    const Json& program);
 

@@ -11,8 +11,8 @@
 
 namespace oscar {
 
-// Returns a layer's record in a list of layers of manifest.json or report.json. Throws InputError
-// if the list does not have it. `what` names the list in messages.
+// Returns the record of a layer in manifest.json's or report.json's list of layers. Throws
+// InputError if the list does not have it. `what` names the list in messages.
 inline const Json& LayerRecordOf(const Json& layers, int layer_id, std::string_view what) {
   for (const Json& layer : layers) {
     if (JsonInt(layer, "layer_id", what) == layer_id) return layer;

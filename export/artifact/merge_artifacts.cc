@@ -38,7 +38,7 @@ void CheckSameModel(const Artifact& first, const Artifact& other) {
                   list.empty() ? " their layers differ" : list));
 }
 
-// Collects the data that a run was calibrated on, or for a merged artifact that of every run.
+// Collects the data of a calibration run; for a merged artifact, the data of all its runs.
 void AddSources(const Json& data, std::vector<Json>& sources) {
   if (data.contains("sources")) {
     for (const Json& source : data.at("sources")) AddSources(source, sources);
@@ -47,8 +47,8 @@ void AddSources(const Json& data, std::vector<Json>& sources) {
   }
 }
 
-// Refuses data that two artifacts share. It would have twice the weight, and the token counts would
-// be wrong.
+// Throws InputError if two artifacts share data, which would get twice the weight and be counted
+// twice.
 void CheckNoneTwice(const std::vector<Artifact>& artifacts) {
   std::vector<std::pair<Json, std::string>> known;
   for (const Artifact& artifact : artifacts) {

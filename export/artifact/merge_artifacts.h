@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Adds up the moments of several artifacts of one model and fits again. Given one artifact, refits
-// it with other options.
+// Adds up the moments of several artifacts of one model and fits rotations to the sum. A single
+// artifact is refitted with other options.
 #pragma once
 
 #include <filesystem>
@@ -13,12 +13,15 @@
 
 namespace oscar {
 
-// Writes an artifact at `output` and returns its report. If `options` ask for automatic choices,
-// takes those of the artifact with most tokens among those that have some, and fits them again
-// (merged_choices.h). The report's `calibration.choices` names that artifact and says what could
-// not be reproduced. Throws InputError if the artifacts are of different models or geometries, or
-// if two were calibrated on the same data. The value target `diagonal` allows only one artifact,
-// because its weights come from each run's own query covariance.
+// Writes an artifact at `output` and returns its report.
+//
+// If `options` ask for automatic choices, takes those of the artifact with the most tokens (among
+// those that have choices) and fits them again (merged_choices.h). The report's
+// `calibration.choices` names that artifact and lists what could not be reproduced.
+//
+// Throws InputError if the artifacts have different models or geometries, or if two were calibrated
+// on the same data. The value target `diagonal` allows only one artifact, because its weights come
+// from each run's own query covariance.
 Json MergeArtifacts(const std::vector<std::filesystem::path>& artifacts,
                     const CalibrationOptions& options, const Json& program,
                     const std::filesystem::path& output);

@@ -35,8 +35,8 @@ AutoOptions OptionsOf(const Json& calibration) {
   return options;
 }
 
-// Returns a runtime's row without folding, or with `fold` its last row. Only a second row is
-// folded.
+// Returns a runtime's first row, or with `fold` its last. If it has two rows, the second is for the
+// folded checkpoint.
 const Json& RowOf(const Json& serving, std::string_view runtime, bool fold) {
   const Json* found = nullptr;
   for (const Json& row : JsonMember(serving, "runtimes", kManifestFile)) {
@@ -48,14 +48,14 @@ const Json& RowOf(const Json& serving, std::string_view runtime, bool fold) {
   return *found;
 }
 
-// Finds the row of the choice that consumer `any` has at one of the listed budgets.
+// Finds the row of the choice that was made for the runtime `any` at a bit budget.
 const Json& BudgetRow(const Json& serving, double bits) {
   for (const Json& row : JsonMember(serving, "budgets", kManifestFile))
     if (JsonDouble(row, "bits", kManifestFile) == bits) return row;
   throw InputError(fmt::format("{}: contains no choice at {:g} bits", kManifestFile, bits));
 }
 
-// Makes an option that has no alternatives, so that planning cannot change the choice.
+// Makes an option without alternatives, so that planning keeps it.
 SideOption Only(const AffineQuantizer& codes, double check) {
   const std::vector<int>& bits = codes.bits;
   return {.bits = std::accumulate(bits.begin(), bits.end(), 0.0) / static_cast<double>(bits.size()),

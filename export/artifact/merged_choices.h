@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the automatic choices of an artifact again from moments, without a model. Recipes, clip
-// ratios and bits that were chosen on rows are kept; their matrices are fitted again.
+// Fits an artifact's automatic choices again to other moments, without a model. Recipes, clip
+// ratios and bits, which were chosen on sampled rows, are kept; only the matrices are fitted again.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,16 @@ namespace oscar {
 
 class MergedChoices {
  public:
-  // `from` must have choices. Their scores are copied from it, so they describe its rows and its
-  // fits, not the merged ones. For choices other than the headline's, the scores are means over
-  // layers.
+  // `from` must have choices. Scores are copied from it, so they describe its rows and its fits,
+  // not the merged ones. Choices other than the headline get its means over layers as scores.
   explicit MergedChoices(const Artifact& from);
 
   const AutoOptions& options() const { return options_; }
-  // Returns a sentence for each choice that these moments cannot reproduce, with its replacement.
-  // Throws InputError if there is no replacement.
+  // Returns a sentence for each choice that cannot be reproduced from these moments, saying what
+  // replaces it. Throws InputError if nothing can.
   std::vector<std::string> NotMadeAgain(const LayerMoments& moments) const;
-  // Puts the choices into a layer, fitted to its moments. Throws NumericalError if a recipe cannot
-  // be fitted to them.
+  // Puts the choices into a layer, fitted to the layer's moments. Throws NumericalError if a recipe
+  // cannot be fitted to them.
   void Fit(LayerResult& layer) const;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Model and data names come from users and files, so front matter values are quoted as JSON
-// strings, which YAML reads.
+// Names of models and data come from users and files. In the front matter they are therefore JSON
+// strings, which are also valid YAML.
 #include "export/artifact/model_card.h"
 
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ std::string MarkdownTable(const ReportTable& table) {
   return text;
 }
 
-// Puts text between backticks, so that Markdown leaves it unchanged.
+// Makes inline code, so that Markdown does not interpret the text.
 std::string Code(std::string text) {
   for (char& c : text) {
     if (c == '\n' || c == '\r' || c == '`') c = ' ';
@@ -49,7 +49,8 @@ std::string OneLine(std::string text) {
   return text;
 }
 
-// Makes a table with a row per arm of the validation. The arm that decides the verdict is bold.
+// Returns the section on the validation, with a row for each configuration. The headline's row is
+// bold.
 std::string ValidationText(const Json& validation) {
   ReportTable table;
   table.header = {"configuration"};
@@ -89,7 +90,7 @@ std::string ValidationText(const Json& validation) {
   return text + MarkdownTable(table);
 }
 
-// Returns the headline's numbers in the form that the Hub expects. YAML front matter may hold JSON.
+// Returns the headline's numbers as the Hugging Face Hub expects them. YAML may contain JSON.
 std::string FrontMatterMetrics(const Json& validation, const std::string& model) {
   Json metrics = Json::array();
   std::string types;
@@ -121,7 +122,7 @@ std::string BudgetsText(const Json& serving) {
          MarkdownTable(budgets);
 }
 
-// Makes the section that lists the choice for every runtime and how to export it.
+// Returns the section that lists each runtime's choice and the command that exports it.
 std::string ExportText(const Json& serving, bool latents) {
   const ReportTable runtimes = RuntimesTable(serving, "ARTIFACT");
   const std::string own = latents ? "sglang-oct" : "sglang";  // only sglang-oct caches latents

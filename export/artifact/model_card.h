@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// README.md of an artifact: a model card with front matter, made from the report alone.
+// The README.md of an artifact: a model card with front matter, made only from the report.
 #pragma once
 
 #include <string>

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks that an artifact's rotations belong to its own moments. A rotation that was transposed,
-// belongs to another layer or head, or has changed values can still be orthogonal; only the
-// covariance that it was fitted to reveals the error. Trap: eigenvectors have no signs, so U must
-// make U^T C U diagonal and is never compared elementwise.
+// Checks that an artifact's rotations belong to its own moments. A rotation can still be orthogonal
+// if it was transposed, changed, or swapped with that of another layer or head. Only the covariance
+// to which it was fitted reveals the error. Trap: eigenvectors have no unique signs, so the check
+// is that UᵀCU is diagonal; elements of U are never compared.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace oscar {
 
-// The largest allowed error of U^T C U, relative to the largest eigenvalue. Float32 rotations cause
-// about 1e-6.
+// The largest allowed error of UᵀCU, relative to the largest eigenvalue. Rounding rotations to
+// float32 causes about 1e-6.
 inline constexpr double kMaxMomentResidual = 1e-4;
 
 struct MomentCheck {
@@ -23,8 +23,8 @@ struct MomentCheck {
   double worst = 0;       // largest residual
 };
 
-// Checks all rotations. Throws NumericalError naming layer, side and head of the first that does
-// not fit, and InputError if the moments cannot be read or have another geometry.
+// Checks all rotations. Throws NumericalError that names layer, side and rotation of the first
+// misfit, InputError if the moments cannot be read or have another geometry.
 MomentCheck CheckRotationsFitMoments(const Artifact& artifact);
 
 }  // namespace oscar

@@ -24,8 +24,9 @@ void DropCommands(ReportTable& table) {
   for (std::vector<std::string>& row : table.rows) row.pop_back();
 }
 
-// Adds eigenvalues divided by their trace, descending, at evenly spaced ranks, as means over the
-// rotations. Adds nothing if there are none (data-free rotations) or if a trace is zero.
+// Adds the spectrum: eigenvalues divided by their trace, in descending order, at evenly spaced
+// ranks, averaged over rotations. Adds nothing for data-free rotations, which have no eigenvalues,
+// or if a trace is zero.
 void AddSpectrum(const SideResult& side, Json& json) {
   if (side.eigenvalues.empty()) return;
   OSCAR_CHECK_EQ(static_cast<int64_t>(side.eigenvalues.size()), side.num_rotations * side.dim);
@@ -67,7 +68,7 @@ Json SideReport(const SideResult& side) {
   return json;
 }
 
-// Returns the largest or smallest value of a number over every side of every layer.
+// Returns the largest or smallest value of a field over all sides of all layers.
 double OverSides(const std::vector<Json>& layers, const char* key, double start,
                  const std::function<double(double, double)>& pick) {
   double value = start;

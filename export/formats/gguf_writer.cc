@@ -78,7 +78,7 @@ void CheckGgufReadBack(const std::filesystem::path& path, const std::vector<Gguf
   }
 }
 
-// The parts of the model's file that come before ours. Empty for a new file.
+// The model's parts that precede the appended ones. Empty for a new file.
 struct BeforeOurs {
   uint32_t version = 3;
   uint64_t alignment = 32, num_entries = 0, num_tensors = 0;

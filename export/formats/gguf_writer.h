@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes GGUF (capture/checkpoint/gguf_file.h has the layout): a file of its own, or entries and
-// tensors appended to a copy of a model's file.
+// Writes GGUF files (capture/checkpoint/gguf_file.h has the layout): new ones, or copies of a
+// model's file with appended entries and tensors.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,14 @@ struct GgufTensor {
   FloatTensorPtr values;  // row-major
 };
 
-// Writes version 3, aligned to 32 bytes, and reads it back before publishing. Throws ResourceError.
+// Writes a file of GGUF version 3, aligned to 32 bytes, and reads it back. Throws ResourceError if
+// that fails or finds other values.
 void WriteGguf(const std::filesystem::path& path, const std::vector<GgufEntry>& entries,
                const std::vector<GgufTensor>& tensors);
 
-// Copies `model` and adds `entries` and `tensors` after its own. Every byte of its entries, tensor
-// infos and values stays the same, although the longer header moves some. Throws InputError if the
-// model already has one of the names.
+// Writes a copy of `model` in which `entries` and `tensors` follow the model's own. The model's
+// entries, tensor infos and values keep their bytes, although the longer header moves some of them.
+// Throws InputError if the model already has one of the names.
 void AppendToGguf(const GgufFile& model, const std::filesystem::path& path,
                   const std::vector<GgufEntry>& entries, const std::vector<GgufTensor>& tensors);
 

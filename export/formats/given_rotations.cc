@@ -71,7 +71,7 @@ struct TensorPlace {
   FloatTensorPtr RotationLayer::*member = nullptr;
 };
 
-// Names a tensor like "layer.3.k.rotation".
+// Parses a tensor name like "layer.3.k.rotation". Returns nothing for other names.
 std::optional<TensorPlace> PlaceOf(std::string_view name) {
   static const std::map<std::string_view, FloatTensorPtr RotationLayer::*> kMembers = {
       {"k.rotation", &RotationLayer::rotation}, {"k.query_rotation", &RotationLayer::q_rotation},
@@ -131,7 +131,8 @@ GivenRotations FromSafetensors(const fs::path& path) {
   return out;
 }
 
-// Reads both sides from one path. `side`: 'k' or 'v' if the command line says so, else 0.
+// Reads the rotations of both sides from one path. `side` is 'k' or 'v' if the command line gave
+// the path for that side, else 0.
 GivenRotations FromPath(const fs::path& path, char side) {
   if (path.extension() == ".safetensors") return FromSafetensors(path);
   RotationFile file;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of formats, and the text form of a report. Rows are tried in order; a model directory
-// must come before folders of .pt files.
+// The table of formats, and reports as text. Rows are tried in order. The row for model directories
+// precedes those for folders of .pt files.
 #include "export/formats/inspect.h"
 
 #include <fmt/format.h>
@@ -58,7 +58,7 @@ Json NumberJson(double value) {
   return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
 }
 
-// Shortens a long array to its first values and its length.
+// Returns a value as JSON; of a long array only the first elements and the length.
 Json GgufJson(const GgufFile& file, std::string_view key, const GgufValue& value) {
   constexpr size_t kMost = 16;
   if (const auto* text = std::get_if<std::string_view>(&value)) return ReplaceInvalidUtf8(*text);
@@ -88,7 +88,7 @@ std::string Shape(const Json& shape) {
   return out + "]";
 }
 
-// Writes JSON as text on one line.
+// Returns JSON as one line of text, shortened if it is long.
 std::string Brief(const Json& value) {
   constexpr size_t kMost = 160;
   const std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reports on .pt files: a single file, a pair, or a directory of MLA layers. Layers may share
-// tensors, so hashes and measurements are made once per view, however many names it has.
+// tensors, so each view is hashed and measured only once.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -108,7 +108,7 @@ class PtReport {
     return out;
   }
 
-  // Decides from a tensor's name how it is measured.
+  // The measurements to make of a tensor, which depend on its name.
   enum class Role { kRotation, kEigenvalues, kOther };
   static Role RoleOf(std::string_view name) {
     if (name.ends_with("rotation")) return Role::kRotation;
@@ -142,7 +142,7 @@ class PtReport {
     }
   }
 
-  // Sums each row of the last dimension: a number for [d], an array for [num_kv_heads, d].
+  // Sums the rows of eigenvalues. The sum is a number for [d], an array for [num_kv_heads, d].
   static void MeasureEigenvalues(const std::vector<double>& values, int64_t row, bool many_rows,
                                  Json* out) {
     Json sums = Json::array();

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loaders of each format that oscar-export --to writes: repository, branch, commit or pull
-// request, whether a released version can load it, and on what hardware. Trap: most loaders are not
-// released. Unknown facts are marked as unknown, and kLoadersAsOf is the date of the research.
+// The software that loads each format of oscar-export --to: its repository and branch, commit or
+// pull request, its release and its hardware. Trap: most of it is not released. Facts that are not
+// known are marked so; kLoadersAsOf is the date of the research.
 #pragma once
 
 #include <array>
@@ -28,10 +28,10 @@ inline constexpr std::string_view kSglangTrees =
     "main "
     "branch since then, also per head, with key means and latents";
 
-// Returns the loader for a name that --to takes, except for copies of the checkpoint.
+// Returns the loader for a value of --to. Copies of the checkpoint have none.
 const Loader& LoaderOf(std::string_view target);
 
-// Returns a loader's source, release and hardware as three sentences, for launch files and lists.
+// Returns a loader's source, release and hardware, one sentence each, for launch files and lists.
 std::array<std::string, 3> LoaderLines(const Loader& loader);
 
 }  // namespace oscar

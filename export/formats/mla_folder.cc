@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-// Fields that at least one layer has. The reader needs a field on every layer or on none.
+// Whether any layer has a field. The reader needs a field on every layer or on none.
 struct FolderFields {
   bool q_rotation, mean;
   bool bare() const { return !q_rotation && !mean; }
@@ -36,7 +36,7 @@ FloatTensorPtr NoLatentMean(const MlaFolderLayer& layer) {
       FloatTensor{{rank}, std::vector<float>(static_cast<size_t>(rank), 0.0F)});
 }
 
-// Fills in fields that only other layers have. The filled-in values have no effect.
+// Fills in the fields that other layers have, with values that have no effect.
 MlaFolderLayer FilledLayer(MlaFolderLayer layer, const FolderFields& fields) {
   if (fields.q_rotation && !layer.q_rotation) layer.q_rotation = layer.rotation;
   if (fields.mean && !layer.mean) layer.mean = NoLatentMean(layer);

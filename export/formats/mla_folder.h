@@ -1,16 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files for latent attention in the form that the October tree of OSCAR's SGLang loads: a directory
-// with a file for each layer.
+// Files for latent attention (MLA) that the October tree of OSCAR's SGLang loads: a directory with
+// a file for each layer.
 //
-//   <out>/layer_<id>.pt   a bare [rank, rank] matrix: latents c are stored as c R. If any layer
-//                         has more than an orthogonal matrix, every layer has a dict with
-//                         rotation, q_rotation (R^-T: queries, and back), mean and transform
-//   <out>/launch.txt      environment and flags
+//   <out>/layer_<id>.pt   a bare [rank, rank] matrix R: the cache stores latents c as c R. If any
+//                         layer has a mean or a non-orthogonal R, all files are dicts with rotation
+//                         and transform. If any layer has q_rotation (R^-T for queries and outputs)
+//                         or mean, all files have it
+//   <out>/launch.txt      environment and flags of the server
 //
-// The loader does not clip and uses the identity for a missing layer, so every layer with a cache
-// is written.
+// Every layer with a cache is written, because the loader uses the identity for a missing layer.
+// The loader does not clip.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ struct MlaFolder {
   Json calibration;       // LaunchModel; null if unknown
 };
 
-// Writes the folder and reads it back like WriteSglang, with the same errors.
+// Writes the folder as WriteSglang does: reads it back, and throws the same errors.
 void WriteMlaFolder(const std::filesystem::path& out, const MlaFolder& folder);
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files are untrusted: the header is matched against one pattern and never evaluated, and its
-// numbers are compared with the file before any allocation.
+// Files are untrusted. The header is matched against a pattern and never evaluated. Its numbers are
+// compared with the file's size before any allocation.
 #include "export/formats/npy_file.h"
 
 #include <fmt/format.h>

@@ -18,7 +18,7 @@ static_assert(std::endian::native == std::endian::little);  // raw_data is littl
 
 constexpr int64_t kIrVersion = 8, kOpset = 17;  // onnx 1.13
 
-// A protocol buffer message, to which fields are appended in order.
+// A protocol buffer message. Fields are appended in order.
 class Message {
  public:
   void Int(int field, int64_t value) {

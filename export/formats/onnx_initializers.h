@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors for an ONNX graph: a model that has only initializers. onnx.load reads it, and
-// onnx.compose or a few lines of Python put it into a model (onnx/onnx.proto: ModelProto,
-// GraphProto, TensorProto). The bytes depend only on the values.
+// Writes tensors for an ONNX graph, as a model that has only initializers (onnx/onnx.proto:
+// ModelProto, GraphProto, TensorProto). onnx.load reads it, and onnx.compose or a few lines of
+// Python merge it into another model. The bytes depend only on the arguments.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct OnnxInitializer {
   FloatTensorPtr values;  // float32
 };
 
-// Writes the file atomically. Throws InputError above 2 GiB, which a protocol buffer cannot hold.
+// Writes the file atomically. Throws InputError above 2 GiB, the limit of protocol buffers.
 void WriteOnnxInitializers(const std::filesystem::path& path, std::string_view graph_name,
                            const std::vector<OnnxInitializer>& initializers,
                            const std::map<std::string, std::string>& metadata);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measurements that decide whether a rotation file is used. They must handle hostile numbers:
-// finite values near 1e30 make products infinite, so every comparison must fail on NaN.
+// Measurements that decide whether a rotation file is accepted. Its numbers are untrusted: products
+// of finite values near 1e30 can overflow to Inf or NaN, so comparisons are written to fail on NaN.
 #include "export/formats/rotation_checks.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ double LimitOf(DType dtype) {
   return kMaxFloat32FileOrthogonality;
 }
 
-// `tensor` must be [dim], or [num_kv_heads, dim] if the rotation has heads or may have them.
+// `tensor` must have the shape [dim]. If `heads_allowed`, [num_kv_heads, dim] is accepted too.
 void CheckVector(const FloatTensorPtr& tensor, const MatrixStack& stack, bool heads_allowed,
                  std::string_view where, std::string_view name) {
   if (!tensor) return;

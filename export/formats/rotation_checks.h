@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks of the tensors of a rotation file, measured in float64. A published matrix was rounded to
-// float32, so it is orthogonal to about 5e-8, never exactly.
+// Checks the tensors of a rotation file, in float64. Published matrices were rounded to float32, so
+// they are orthogonal only to about 5e-8.
 #pragma once
 
 #include <cstdint>
@@ -23,24 +23,25 @@ struct MatrixStack {
   bool per_head = false;
 };
 
-// Reads the shape of a rotation: [d, d] or [num_kv_heads, d, d], both positive. Throws InputError
-// naming `what` otherwise.
+// Returns the number and size of a rotation's matrices from its shape, [d, d] or [num_kv_heads, d,
+// d]. Throws InputError naming `what` for any other shape.
 MatrixStack StackOf(const std::vector<int64_t>& shape, std::string_view what);
 
-// Returns max|A B^T - I| over the row-major stack. `scale`, if not null, receives max of |A| |B|^T.
+// Returns max|A B^T - I| over the stack's row-major matrices. `scale`, if not null, is raised to
+// the largest element of |A| |B|^T.
 double InverseError(const MatrixStack& stack, const std::vector<double>& a,
                     const std::vector<double>& b, double* scale = nullptr);
 
-// Throws InputError naming `what` at the first NaN or Inf.
+// Throws NumericalError naming `what` and the first NaN or Inf.
 void CheckFinite(const FloatTensor& tensor, std::string_view what);
 void CheckFinite(const std::vector<double>& values, std::string_view what);
 
-// Checks shapes and values of a layer's tensors, and sets the measured fields. Tensors that layers
-// share are measured only once.
+// Checks the shapes and values of a layer's tensors, and sets its measured fields. Tensors that
+// several layers share are measured only once.
 class RotationChecker {
  public:
-  // `dtype`: type of the rotation in the file. If `must_be_orthogonal` is false, q_rotation or
-  // o_rotation must undo the rotation instead.
+  // `dtype` is the rotation's type in the file. If `must_be_orthogonal` is false, the layer must
+  // have a q_rotation or o_rotation that undoes the rotation.
   void Check(RotationLayer* layer, DType dtype, bool must_be_orthogonal, std::string_view where);
 
   // Calls CheckFinite once per tensor.
@@ -58,8 +59,9 @@ class RotationChecker {
   std::set<const FloatTensor*> finite_;
 };
 
-// Checks that layers agree: unique ids, one kind of shape, one head count per head_dim, and
-// q_rotation, o_rotation, k_mean, mean on every layer or on none.
+// Checks that layer ids are unique and that layers agree. All rotations must be shared, or all per
+// head. Layers with equal head_dim must have equal head counts. Each of q_rotation, o_rotation,
+// k_mean, mean and pair_scale must be on every layer or on none.
 void CheckLayersAgree(const RotationFile& file);
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chooses the schema by content and opens MLA directories. Only the layer id of an MLA layer is
-// taken from a file name, because it is stored nowhere else.
+// Recognizes the schema of a .pt file by its content, and opens directories of MLA layers. The file
+// name gives only the layer id of an MLA layer, which is stored nowhere else.
 #include "export/formats/rotation_file.h"
 
 #include <fmt/format.h>

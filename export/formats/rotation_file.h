@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotation files of upstream OSCAR and its consumers, of any schema, as one struct. A schema is a
-// row of the table in rotation_schemas.cc. Trap: `rotation` of a v3 or MLA file may be
-// non-orthogonal by design. Then the file also holds its inverse transpose, which is checked.
+// Reads rotation files of every known schema, from upstream OSCAR and from servers, into one
+// struct. rotation_schemas.cc has a table row for each schema. Trap: in v3 and MLA files,
+// `rotation` may be non-orthogonal by design. The file then also has the inverse transpose, which
+// is checked.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +33,14 @@ enum class RotationKind {
 };
 std::string_view RotationKindName(RotationKind kind);  // like "v1", "mla-layer"
 
-// Limits of max|R R^T - I| on load, by the dtype in the file. The limit of R q_rotation^T - I is
-// the float32 limit times max(1, |R| |q_rotation|^T), because both factors were rounded.
+// Limits of max|R R^T - I| on reading, by dtype in the file. A q_rotation is rounded too, so the
+// limit of max|R q_rotation^T - I| is the float32 limit times the largest element of
+// |R| |q_rotation|^T, if that exceeds 1.
 inline constexpr double kMaxFloat32FileOrthogonality = 1e-5;  // for float32 and float64
 inline constexpr double kMaxFloat16FileOrthogonality = 2e-3;
 inline constexpr double kMaxBFloat16FileOrthogonality = 2e-2;
 
-// Absent tensors are null. Equal views of a storage are the same object.
+// Absent tensors are null. Equal views of a storage become the same object.
 struct RotationLayer {
   int64_t layer_id = 0;        // the checkpoint's own number
   FloatTensorPtr rotation;     // [d, d] or [num_kv_heads, d, d], used as x * R
@@ -73,22 +75,24 @@ struct RotationFile {
   std::string objective;              // like "qqt_r_h_pbr"; may be empty
   std::string source_grouping;        // "layer", "per_kv_head", ...; may be empty
   Json calibration;                   // the calibration block, or null
-  Json transform;                     // for v3, else null
+  Json transform;                     // may be null
   std::vector<RotationLayer> layers;  // in file order; empty for moments
   std::vector<MomentLayer> moments;   // in file order; only for moments
 };
 
-// Throws InputError naming file, layer and tensor: an unknown schema or version, a layer that is
-// repeated or has another id, a wrong shape or dtype, NaN or Inf, a matrix that is not orthogonal
-// (or not undone by its q_rotation or o_rotation), an optional field on only some layers.
+// Throws InputError naming file, layer and tensor for an unknown schema or version, a repeated or
+// wrong layer id, a wrong shape or dtype, or an optional field that only some layers have. Throws
+// NumericalError for NaN, Inf, or a matrix that is neither orthogonal nor undone by its q_rotation
+// or o_rotation.
 RotationFile ReadRotationFile(const PtFile& file);
 RotationFile OpenRotationFile(const std::filesystem::path& path);
 
-// Reads a directory of layer_<id>.pt files, in the order of their ids.
+// A directory of layer_<id>.pt files. They are read in the order of their ids.
 bool IsMlaFolder(const std::filesystem::path& directory);
 RotationFile OpenMlaFolder(const std::filesystem::path& directory);
 
-// Parses a canonical decimal ("7", not "07" or " 7") from 0 to 2^31 - 1, or returns nothing.
+// Parses a decimal from 0 to 2^31 - 1 without leading zeros or spaces ("7", not "07" or " 7").
+// Returns nothing for other text.
 std::optional<int64_t> ParseLayerId(std::string_view text);
 
 }  // namespace oscar

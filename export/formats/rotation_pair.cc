@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks two rotation files against each other. K and V may have different head dimensions (192 and
-// 128), but then in the same way on every layer.
+// Checks that two rotation files belong together. K and V may have different head dimensions (such
+// as 192 and 128). Layers with the same K dimension must then have the same V dimension, and vice
+// versa.
 #include "export/formats/rotation_pair.h"
 
 #include <fmt/format.h>

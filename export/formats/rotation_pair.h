@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The K and the V file of one calibration. Two files that load separately may still not belong
-// together: swapped sides, other layers, another run. A pair is refused if anything in either file
-// shows that it does not match.
+// The K file and the V file of one calibration. Each may be valid, yet they may not belong
+// together: sides were swapped, or one file has other layers or comes from another run. A pair is
+// refused if anything in the files shows this.
 #pragma once
 
 #include <filesystem>
@@ -19,21 +19,21 @@ struct RotationPair {
   RotationFile k, v;
 };
 
-// Throws InputError naming both files: layers missing on one side, an objective of the wrong side,
-// calibration blocks of different runs (generation, model, prompts, tokens), different head counts,
-// or layers with the same K geometry but different V geometry.
+// Throws InputError naming both files if a layer is missing on one side, an objective is of the
+// other side, the calibration blocks are of different runs (generation, model, prompts, tokens),
+// head counts differ, or layers with the same K dimension have different V dimensions.
 RotationPair OpenRotationPair(const std::filesystem::path& k_path,
                               const std::filesystem::path& v_path);
 void CheckRotationPair(const RotationPair& pair);
 
-// Finds the only k_rotation*.pt and the only v_rotation*.pt of a directory. Returns nothing if it
-// has neither. Throws InputError if it has one side only, or several files for a side (upstream's
-// zoo mixes shared and per-head pairs in a folder).
+// Finds the only k_rotation*.pt and the only v_rotation*.pt of a directory. Returns nothing if
+// there is neither. Throws InputError if one side is missing or has several files; upstream's zoo
+// mixes shared and per-head pairs in one folder.
 std::optional<std::pair<std::filesystem::path, std::filesystem::path>> FindRotationPair(
     const std::filesystem::path& directory);
 
-// Returns the side of an objective, by upstream's names: 'k' (qqt, ktk, oscar2_<variant>,
-// identity-k), 'v' (sst, vtv, attention_output, oscar2_v_*, identity-v), or 0 if it may be either.
+// Returns the side that an upstream objective is for: 'k' (qqt, ktk, oscar2_<variant>, identity-k),
+// 'v' (sst, vtv, attention_output, oscar2_v_*, identity-v), or 0 for either.
 char ObjectiveSide(std::string_view objective);
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The schema table, and helpers that its readers share. A layer id is a string in some files; " 0",
-// "07" and True are not ids.
+// The schema table, and helpers of the readers. Some files store layer ids as strings; " 0", "07"
+// and True are not ids.
 #include "export/formats/rotation_schemas.h"
 
 #include <fmt/format.h>

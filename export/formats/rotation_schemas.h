@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of .pt schemas: how each is recognised by its content and read. A new one needs a
-// reader and a row. Trap: rows are tried in order, so more specific schemas come first.
+// The table of .pt schemas. A row has functions that recognize a schema by its content and read it;
+// add a schema by adding a row. Trap: rows are tried in order, so more specific schemas come first.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ struct RotationSchema {
 };
 std::span<const RotationSchema> RotationSchemas();
 
-// Reads each tensor of a file only once, even if several layers name it.
+// Reads each tensor of a file once, even if several layers refer to it.
 class TensorCache {
  public:
   explicit TensorCache(const PtFile& file) : file_(file) {}
@@ -32,7 +32,8 @@ class TensorCache {
   std::map<std::string, FloatTensorPtr> tensors_;
 };
 
-// Return a member of `dict`, which error messages call `where`. Pointers are null if it is missing.
+// Return a member of `dict`, which error messages call `where`. They throw InputError for a member
+// of the wrong type, or a required one that is missing. A missing optional member is null or empty.
 const PtTensor& TensorField(const PtDict& dict, const char* key, std::string_view where);
 FloatTensorPtr RequiredTensor(const PtDict& dict, const char* key, TensorCache* cache,
                               std::string_view where);
@@ -42,16 +43,16 @@ int64_t IntField(const PtDict& dict, const char* key, std::string_view where);
 std::string OptionalString(const PtDict& dict, const char* key, std::string_view where);
 Json OptionalDict(const PtDict& dict, const char* key, std::string_view where);  // null if absent
 const PtDict* DictMember(const PtValue& value, const char* key);
-// Returns the first entry of "layers", or null. The schemas with layers are recognized by it.
+// Returns the first entry of the "layers" dict, or null. Schemas with layers are recognized by it.
 const PtDict* FirstLayer(const PtValue& root);
 
-// Calls visit(layer_id, entry dict, where) for each layer of the "layers" dict in file order, after
-// checking keys and `layer_id` fields. Throws InputError if it is empty, or if an id is invalid or
-// differs from its key.
+// Calls visit(layer_id, entry, where) for each entry of the "layers" dict in file order, after
+// checking it. Throws InputError if the dict is empty, a key is not a layer id, or the `layer_id`
+// of an entry differs from its key.
 using LayerVisitor =
     std::function<void(int64_t layer_id, const PtDict& entry, const std::string& where)>;
 void ForEachLayer(const PtFile& file, const PtDict& layers, const LayerVisitor& visit);
-// Both throw InputError. A layer id is an int, or its canonical decimal text.
+// Both throw InputError. A layer id is an int, or its decimal text without leading zeros.
 void CheckLayerCount(size_t count, std::string_view where);  // for more than 4,096 layers
 int64_t CheckedLayerId(const PtKey& key, std::string_view where);
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotation files with a "layers" dict: versions 1, 2, 3, identity-v1, and vLLM's without a version.
-// As in upstream's loader, the rotation's dimensions decide whether it is shared or per head, not
-// the version.
+// Rotation files with a "layers" dict: versions 1, 2, 3 and identity-v1, and vLLM's files, which
+// have no version. As in upstream's loader, the rotation's shape decides whether it is shared or
+// per head, not the version.
 #include <fmt/format.h>
 
 #include "capture/files/quote.h"

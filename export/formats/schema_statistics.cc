@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Upstream's moments, which are statistics instead of rotations. M_q is a mean over tokens, but M_k
-// and k_sum are sums, to be divided by `count`.
+// Moments that an upstream server collected, from which rotations can be fitted. M_q is a mean over
+// tokens; M_k and k_sum are sums that must be divided by `count`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,8 +20,8 @@ namespace {
 constexpr uint64_t kMaxExpansion = 8;   // float64 bytes per byte of the file (bfloat16: 4)
 constexpr double kMaxAsymmetry = 1e-6;  // relative to the largest element
 
-// Reads a float64 tensor [heads, rows] or [heads, size, size]. A zero in `expected` accepts any
-// size and receives it.
+// Reads a tensor as float64, [heads, rows] or [heads, size, size]. A zero in `expected` accepts any
+// size. `shape`, if not null, receives the tensor's shape.
 std::vector<double> Values(const PtFile& file, const PtDict& entry, const char* key,
                            const std::string& where, std::vector<int64_t> expected,
                            std::vector<int64_t>* shape = nullptr) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Schemas that hold little more than tensors: vLLM's flat dict and stacked tensor, and one layer of
-// an MLA directory. A bare matrix tells neither its layer nor its side; the id of an MLA layer is
-// in its file name.
+// Schemas that hold little more than tensors: vLLM's flat dict and stacked tensor, and a layer of
+// an MLA directory. A bare matrix does not say to which layer or side it belongs; an MLA layer's id
+// is in its file name.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Upstream's version 2 has no eigenvalues, so ours does not either; the artifact has them.
+// Per-head files (version 2) have no eigenvalues, as upstream's have none. The artifact has them.
 #include "export/formats/sglang.h"
 
 #include <fmt/format.h>
@@ -63,7 +63,7 @@ std::string SglangLaunch(const SglangServing& serving, const std::filesystem::pa
       serving.quant_group_size);
 }
 
-// Makes a file of the shared pair (version 1) or of the per-head pair (version 2).
+// Makes a file of the shared pair (version 1) or the per-head pair (version 2).
 SglangFile File(const std::filesystem::path& name, bool per_head, SglangSide SglangLayer::*side,
                 const std::string& objective, const SglangExport& rotations) {
   SglangFile file{.name = name,
@@ -140,7 +140,6 @@ void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations
   directory.Commit();
 }
 
-// Quotes text for a POSIX shell.
 std::string ShellWord(std::string_view text) {
   const auto plain = [](unsigned char c) {
     return std::isalnum(c) != 0 || std::strchr("/._-+=:,@", c) != nullptr;

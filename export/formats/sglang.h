@@ -1,16 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that OSCAR's SGLang loads: the shared pair (format_version 1) and the per-head pair (2), in
-// separate folders because a server loads any pair that it finds in a folder.
+// Files that OSCAR's SGLang loads: a shared pair (format_version 1), and a per-head pair
+// (format_version 2) if every layer has per-head rotations. They are in separate folders, because a
+// server loads any pair that it finds in a folder.
 //
 //   <out>/k_rotation_<k objective>.pt   k_rotation_qqt_r_h_pbr.pt for the default composition
 //   <out>/v_rotation_sst_<composition>.pt
-//   <out>/perhead/k_rotation_perhead.pt, v_rotation_perhead.pt   if every layer has them
+//   <out>/perhead/k_rotation_perhead.pt, v_rotation_perhead.pt
 //   <out>/launch.txt                    environment and flags of the server
 //
-// Trap: the V file is called sst whatever the value target, because consumers and scripts look for
-// that name. The true target is in its `objective` and in the additional field `value_target`.
+// Trap: the V file is called sst for every value target, because servers and scripts look for that
+// name. The true target is in its fields `objective` and `value_target`.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ struct SglangLayer {
   SglangSide k, v;
 };
 
-// The server's settings. The artifact records their values.
+// Settings of the server. An export takes them from the artifact.
 struct SglangServing {
   double k_clip_ratio = 0.96, v_clip_ratio = 0.92;  // 0 turns clipping off
   int64_t quant_group_size = 128;                   // values per scale
@@ -51,7 +52,7 @@ struct SglangExport {
   SglangServing serving;
 };
 
-// A server that loads a pair of .pt files, and its settings. The default is SGLang.
+// A server that loads a pair of .pt files, and the command that starts it. The default is SGLang.
 struct PairServer {
   std::string_view name;  // its usual name
   // Returns the command that starts the server with the pair. The paths in it must be absolute.
@@ -64,22 +65,23 @@ const PairServer& SglangServer();
 std::string SglangKObjective(const SglangExport& rotations);  // like "qqt_r_h_pbr"
 std::string SglangVObjective(const SglangExport& rotations);  // "sst_...", "attention_output_..."
 
-// Writes the directory `out`, reads every file back with OpenRotationPair, compares bit for bit,
-// and only then publishes it under its name. Throws InputError if `out` exists, a layer lacks its
-// shared pair, only some layers have per-head ones, or a matrix is not orthogonal. Throws
-// ResourceError for the disk.
+// Writes the directory `out`. Every file is read back with OpenRotationPair and compared bit for
+// bit before the directory is published. Throws InputError if `out` exists, a layer lacks its
+// shared pair, or only some layers have per-head rotations. Throws NumericalError if a matrix is
+// not orthogonal, ResourceError if writing fails.
 void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations,
                  const PairServer& server = SglangServer());
 
-// Quotes a word for a shell's command line if necessary.
+// Quotes a word for a POSIX shell, if necessary.
 std::string ShellWord(std::string_view text);
 
-// Returns the model's name in the launch script, from a `calibration` block.
+// Returns the model's name for the launch script, taken from a `calibration` block.
 std::string LaunchModel(const Json& calibration);
-// Returns the path that a server loads the model from. An id of the Hugging Face Hub is unchanged;
-// a directory becomes /PATH/TO/ and its name, because no file records where it is.
+// Returns the path from which a server loads the model. An id of the Hugging Face Hub stays as it
+// is. A directory becomes /PATH/TO/ and its name, because no file records its full path.
 std::string LaunchPath(const Json& calibration);
-// Returns the first lines of a launch script: server and model, then each of `notes` as a comment.
+// Returns the first lines of a launch script, which name the server and the model. Each of `notes`
+// becomes a comment.
 std::string LaunchHead(std::string_view server, const std::string& model,
                        const std::vector<std::string>& notes);
 

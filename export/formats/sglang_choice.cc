@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Upstream's `created_at_unix` is left out, so that two exports have the same bytes.
+// Upstream's field `created_at_unix` is not written, so that two equal exports have equal bytes.
 #include "export/formats/sglang_choice.h"
 
 #include <fmt/format.h>

@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choice of oscar-calibrate --auto in the form of OSCAR's SGLang: version 3 (October tree) or,
-// if the choice is one orthogonal matrix per layer and side, version 1.
+// The automatic choice of oscar-calibrate --auto as files for OSCAR's SGLang: version 3 (October
+// tree), or version 1 if the choice is one orthogonal matrix per layer and side.
 //
 //   <out>/k_rotation_oscar2_auto.pt, v_rotation_oscar2_auto.pt   version 3
 //   <out>/k_rotation_auto.pt, v_rotation_auto.pt                 version 1
 //   <out>/launch.txt                                             environment and flags
 //
-// The loader needs a field on every layer or on none, and one grouping. If only some layers have a
-// field, the others get values without effect (q_rotation = rotation, k_mean = 0, one matrix
-// repeated for each head).
+// The loader requires a field on every layer or on none, and matrices that are all shared or all
+// per head. If only some layers have a field, the others get values without effect: q_rotation =
+// rotation, k_mean = 0, or one matrix repeated for each head.
 #pragma once
 
 #include <cstdint>
@@ -48,11 +48,11 @@ struct SglangChoice {
 
 enum class SglangVersion { kV1, kV3 };
 
-// Returns [num_kv_heads, d, d] for either shape, repeating a single matrix for each head. Throws
+// Returns matrices of shape [num_kv_heads, d, d]. A single matrix is repeated for each head; throws
 // InputError if the number of heads is unknown.
 FloatTensorPtr MatrixPerHead(const FloatTensorPtr& matrices, int64_t num_kv_heads);
 
-// Works like WriteSglang. Throws InputError if version 1 cannot hold a layer.
+// Works like WriteSglang. Throws InputError if a layer has something that version 1 cannot hold.
 void WriteSglangChoice(const std::filesystem::path& out, const SglangChoice& choice,
                        SglangVersion version, const PairServer& server = SglangServer());
 

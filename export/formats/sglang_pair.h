@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes the K and the V file of one export, of any version, reads them back with the strict reader
-// and compares bit for bit. Call it on a staging directory; a difference throws.
+// Writes the K file and the V file of an export, of any version. Reads them back with the strict
+// reader and compares them bit for bit. The directory should be a staging directory, because this
+// throws after writing if they differ.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +42,9 @@ struct SglangFile {
 // Whether both are null, or have the same shape and bits.
 bool SameBits(const FloatTensorPtr& a, const FloatTensorPtr& b);
 
-// Throws InputError if the files are not a pair, NumericalError if a matrix is not a valid
-// transform, ResourceError for the disk.
+// Throws InputError if the files are not a pair, NumericalError if a matrix is neither orthogonal
+// nor undone by its inverse, ResourceError if writing fails or the files differ when they are read
+// back.
 void WriteSglangPair(const std::filesystem::path& directory, const SglangFile& k,
                      const SglangFile& v);
 

@@ -76,8 +76,9 @@ std::vector<int64_t> ReadLengths(const fs::path& path) {
   return lengths;
 }
 
-// Returns the sequences of a chunk of `rows` tokens. Only the last chunk may hold fewer tokens than
-// its sequences claim, because the dump may have stopped at its token budget.
+// Returns the lengths of the sequences in a chunk that has `rows` tokens. In the `last` chunk their
+// sum may be larger, because the dump may have stopped at its token budget; the end is then cut
+// off.
 std::vector<int64_t> CutToRows(std::vector<int64_t> lengths, int64_t rows, bool last,
                                const fs::path& path) {
   const int64_t sum = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
@@ -94,8 +95,8 @@ std::vector<int64_t> CutToRows(std::vector<int64_t> lengths, int64_t rows, bool 
   return lengths;
 }
 
-// Whether head `head` of every token has the same bytes as the head before it. `shape`: [tokens,
-// heads, dim].
+// Whether head `head` and the previous head have the same bytes for every token. `shape` is
+// [tokens, heads, dim].
 bool SameHeads(std::span<const std::byte> values, const std::vector<int64_t>& shape, int64_t head) {
   const size_t row = values.size() / static_cast<size_t>(shape[0]);
   const size_t bytes = row / static_cast<size_t>(shape[1]);

@@ -1,17 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The dump directory of upstream's patched server, which its fitter compute_kv_rotation.py reads:
+// The dump directory that upstream's patched server writes and its fitter, compute_kv_rotation.py,
+// reads:
 //
 //   layer_<id>/q/<chunk>.pt         [t, num_q_heads, head_dim], a bare tensor in the model's dtype
 //   layer_<id>/k/<chunk>.pt, v/...  [t, num_kv_heads, head_dim]
-//   layer_<id>/seq_lens/<chunk>.pt  [n] int32: tokens of the chunk's sequences, one after another
+//   layer_<id>/seq_lens/<chunk>.pt  [n] int32: token counts of the chunk's n sequences, in order
 //
-// Chunks are numbered from 0. Chunk 0 is a 6-token warm-up of the server. The fitter leaves it out,
-// so a directory made for the fitter must have such a chunk. The token budget may cut the last
-// sequence. The dump does not name its model, nor the scale or window of its attention. It does not
-// show that a long prompt was processed in pieces; each piece then looks like a sequence. Sources:
-// triton_backend.py forward_extend and compute_kv_rotation.py load_tensor of upstream.
+// Chunks are numbered from 0. Chunk 0 is a 6-token warm-up of the server, which the fitter skips.
+// So a directory made for the fitter must have such a chunk.
+//
+// The token budget of a dump may cut off the end of its last sequence. A dump names neither its
+// model nor the scale or window of its attention. If the server processed a long prompt in pieces,
+// each piece looks like a sequence. Sources: upstream's triton_backend.py forward_extend and
+// compute_kv_rotation.py load_tensor.
 #pragma once
 
 #include <array>
@@ -34,11 +37,12 @@ struct UpstreamDumpOptions {
   bool allow_layer_gaps = false;  // allows layer ids that are not evenly spaced
 };
 
-// Reads such a directory. Entries other than layers are ignored. Opening reads all seq_lens and the
-// first and last chunk of every layer; a file is checked completely when it is read. Throws
-// InputError naming the file: missing layers, sides or chunks, shapes that do not fit, layers that
-// hold different sequences, KV heads that are copies of each other (caused by tensor parallelism
-// wider than the KV heads), NaN or infinite values.
+// Reads such a directory; entries other than layers are ignored. The constructor reads all seq_lens
+// and the first and last chunk of every layer. Other files are checked when their rows are read.
+//
+// Throws InputError naming the file: for missing layers, sides or chunks, shapes that do not fit,
+// layers with different sequences, and NaN or infinite values. Also for KV heads that are copies of
+// each other, which a server makes if its tensor parallelism exceeds the number of KV heads.
 class UpstreamDump : public AttentionDump {
  public:
   UpstreamDump(const std::filesystem::path& directory, const UpstreamDumpOptions& options);
@@ -57,7 +61,7 @@ class UpstreamDump : public AttentionDump {
     int64_t number = 0;
     int64_t first_token = 0, num_tokens = 0;
   };
-  // The values of one file, kept because a chunk holds many sequences.
+  // The values of one file. They are kept, because many sequences lie in the same chunk.
   struct Loaded {
     std::filesystem::path path;
     DType dtype{};
@@ -82,13 +86,13 @@ class UpstreamDump : public AttentionDump {
   mutable std::array<Loaded, 3> loaded_;  // by DumpTensor
 };
 
-// Writes such a directory, completely or not at all. Sequences are gathered into chunks of about
-// kUpstreamChunkTokens. Chunk 0 repeats the first 6 tokens, so that upstream's fitter, which skips
-// it, sees every token once.
+// UpstreamDumpWriter writes such a directory, completely or not at all. Whole sequences are
+// gathered into chunks of about kUpstreamChunkTokens tokens. Chunk 0 repeats the first 6 tokens.
+// Upstream's fitter skips it, so it sees every token once.
 inline constexpr int64_t kUpstreamChunkTokens = 8192, kUpstreamWarmupTokens = 6;
 
-// Throws InputError for latent attention, and for a layer whose keys and values other layers read.
-// The format cannot hold latents, nor the queries of those other layers.
+// Throws InputError for latent attention, and for a layer whose keys and values other layers also
+// read. The format can hold neither latents nor the queries of those other layers.
 void CheckUpstreamHolds(const DumpLayer& layer);
 
 class UpstreamDumpWriter : public DumpSink {

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers of one arm of a validation; export/report/schema.md says what they mean.
+// The numbers of one arm (a measured configuration) in a validation. export/report/schema.md
+// explains them.
 #pragma once
 
 #include "export/measures/read.h"
@@ -45,7 +46,7 @@ struct LengthKl {
   using Fields = Members<&LengthKl::length, &LengthKl::sequences, &LengthKl::kl>;
 };
 
-// One row for each layer, with a number for each KV head.
+// A list entry for each layer, with a number for each KV head.
 struct HeadErrors {
   std::vector<int64_t> layer_ids;
   std::vector<std::vector<double>> kl;
@@ -95,7 +96,8 @@ struct TextErrors {
               &T::token_probability, &T::top1_agreement, &T::by_position>;
 };
 
-// Means over the samples of one task and length, of one length, or of a depth.
+// Means over samples: of one task and length, of one length, of a range of depths, or of a length
+// and a range of depths.
 struct NeedleTask {
   std::string task;
   int64_t length = 0, samples = 0;
@@ -185,7 +187,7 @@ struct BitsPerElement {
   using Fields = Members<&T::paper, &T::actual, &T::tokens, &T::note>;
 };
 
-// The differences between a simulated runtime and its ideal arm.
+// The differences between the numbers of a simulated runtime and those of its ideal arm.
 struct RuntimeLosses {
   std::string arm;
   double kl = 0, output_rel_error = 0;
@@ -195,7 +197,7 @@ struct RuntimeLosses {
                          &T::token_kl, &T::top1_agreement, &T::needle>;
 };
 
-// A mean KL, or the mean difference of two KLs, and the number of query rows.
+// A mean KL or a mean difference of two KLs, with the number of query rows.
 struct KlEstimate {
   int64_t rows = 0;
   double mean = 0;

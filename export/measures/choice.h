@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The members that describe the automatic choice of a layer, of a runtime and of a budget. Writers
-// add members of their own, so all of these structs are open.
+// The members of report.json that describe the automatic choice of a layer, of a runtime and of a
+// bit budget. Programs add other members, so all of these structs are open (kOpen in fields.h).
 #pragma once
 
 #include "export/measures/read.h"

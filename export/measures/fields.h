@@ -44,7 +44,7 @@ struct AnyObject {};
 template <auto... kPointers>
 struct Members {};
 
-// The name of a member, taken from the text with which GCC and Clang print a pointer to it.
+// The name of a member, taken from the text that GCC and Clang print for a pointer to it.
 template <auto kPointer>
 constexpr std::string_view NameOf() {
   std::string_view name = __PRETTY_FUNCTION__;

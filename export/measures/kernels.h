@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The agreement of the CUDA kernels with their codec on a model: per head, and summed over all.
+// The agreement between the CUDA kernels and their codec on a model: per head, and summed over all
+// heads and layers.
 #pragma once
 
 #include "export/measures/read.h"

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The members of a struct of fields.h as the list in schema.md, those of its members indented
-// below. Neighbours of one type that have no members of their own share a line.
+// Lists the members of a struct of fields.h for schema.md. The members of a member are indented
+// below it. Adjacent members of one type share a line if that type has no members.
 #pragma once
 
 #include <algorithm>
@@ -63,7 +63,7 @@ class Outline {
     lines_.push_back({line.depth, line.names, line.type + type});
   }
 
-  // Adds a member, and the lines of its own members. A struct is written down once.
+  // Adds a member and, below it, the members of its type. A struct is listed only once.
   void AddType(Type<double>, const Line& line, const std::string&) { AddLeaf(line, "number"); }
   void AddType(Type<NonNegative>, const Line& line, const std::string&) {
     AddLeaf(line, "number>=0");

@@ -21,7 +21,7 @@ std::string Shown(const JsonElement& value) {
   return value.is_object() ? "an object" : ToJson(value).dump();
 }
 
-// Checks only the range, because all numbers in JSON are finite.
+// Checks only the range, because every number in JSON is finite.
 double NumberOf(const Spot& spot, std::string_view expected, double from, double to) {
   if (!spot.value.is_number()) spot.Expected(expected);
   const double number = spot.value.get_double().value();
@@ -88,7 +88,7 @@ void Read(const Spot& spot, NonNegative& into) {
 }
 void Read(const Spot& spot, Fraction& into) { into = NumberOf(spot, "a number from 0 to 1", 0, 1); }
 void Read(const Spot& spot, int64_t& into) {
-  // An integer above 2^53 is not a plausible count, and a double may not represent it exactly.
+  // A double may not represent integers above 2^53 exactly, and no count is as large as that.
   constexpr uint64_t kLargest = uint64_t{1} << 53;
   uint64_t count = 0;
   const bool is_count = spot.value.type() != JsonType::DOUBLE &&

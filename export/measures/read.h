@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the structs of fields.h from a document, strictly: an InputError says which member is
-// missing, unknown, of another type or out of range. If the members of a struct must agree, it has
-// a function Verify(spot, value), which is called after they are read.
+// Reads the structs of fields.h from a document. Reading is strict: InputError names a member that
+// is missing, unknown, of another type or out of range. If members of a struct must agree, the
+// struct has a function Verify(spot, value), which is called after reading.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace oscar::measures {
 
-// A value of the document and its place in it.
+// A value in the document, and its place.
 struct Spot {
   JsonElement value;
   std::string_view what;         // the document, for messages
@@ -22,7 +22,7 @@ struct Spot {
   size_t index = 0;              // index in a list
 
   std::string pointer() const;  // RFC 6901
-  // Throws InputError. `below` extends the pointer.
+  // Throws InputError that names this place. `below` extends the JSON pointer.
   [[noreturn]] void Refuse(const std::string& why, std::string_view below = {}) const;
   [[noreturn]] void Expected(std::string_view expected) const;
 
@@ -31,7 +31,7 @@ struct Spot {
   void RefuseUnknown(std::span<const std::string_view> known) const;
 };
 
-// Returns one step of a JSON pointer, with ~ and / escaped as in RFC 6901.
+// Returns one part of a JSON pointer, with ~ and / escaped as in RFC 6901.
 std::string PointerToken(std::string_view key);
 
 void Read(const Spot& spot, double& into);

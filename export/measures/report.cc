@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks members of a report that must agree.
+// Checks those members of a report that must agree.
 #include "export/measures/report.h"
 
 #include <fmt/format.h>
@@ -88,7 +88,8 @@ void Verify(const Spot& spot, const Validation& validation) {
   };
   must_be_an_arm(validation.headline_arm, "/headline_arm");
   if (validation.gate) must_be_an_arm(validation.gate->arm, "/gate/arm");
-  // The losses of simulated runtimes must equal the differences between the arms' numbers.
+  // A simulated runtime's losses must equal the differences between its numbers and its ideal
+  // arm's.
   for (size_t i = 0; i < validation.arms.size(); ++i) {
     const Arm& arm = validation.arms[i];
     if (!arm.ideal) continue;

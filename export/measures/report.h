@@ -40,7 +40,7 @@ struct Serving : Open {
               &T::runtimes, &T::budgets>;
 };
 
-// The errors of an arm in one layer, or their means over all layers.
+// An arm's errors in one layer, or their means over all layers.
 struct CalibrationArm {
   NonNegative rows, rows_beyond, output_rel_error, output_rel_error_beyond,
       output_rel_error_no_windows;
@@ -95,7 +95,7 @@ struct Layer {
 };
 void Verify(const Spot& spot, const Layer& layer);
 
-// If the metric was not measured, the check has a reason instead of a value and fails.
+// If the metric was not measured, `reason` says why in place of `value`, and the check fails.
 struct GateCheck {
   std::string metric, op;
   double limit = 0;
@@ -150,7 +150,7 @@ struct Settings : Open {
                          &T::weights_read, &T::scope, &T::left_out, &T::arms>;
 };
 
-// Text that the model wrote, or the reason why there is none.
+// Text that the model generated, or the reason why there is none.
 struct OwnWords : Open {
   int64_t sequences = 0;
   std::optional<int64_t> length, scored_words, scored_bytes, seed;
@@ -160,7 +160,8 @@ struct OwnWords : Open {
                          &T::digest, &T::reason>;
 };
 
-// A text is foreign if its perplexity exceeds that of the model's own words by this factor.
+// A text is foreign to the model if its perplexity exceeds that of the model's own words by more
+// than this factor.
 inline constexpr double kForeignText = 3;
 
 struct VerdictText {

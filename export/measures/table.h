@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers by which arms are compared, with a row for each: the metrics of --gate, and the
-// columns of every table of arms, of the model card and of CSV.
+// The numbers by which arms are compared, one table row for each. They are the metrics of --gate
+// and the columns of the tables of arms: on the page, on terminals, in the model card and in CSV.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace oscar {
 
-// How a kind of number is printed everywhere on the page. A zero is "0".
+// How a kind of number is printed everywhere. A zero is "0".
 enum class Format {
   kError,       // KL in nats, relative errors: 0.0391, 0.00253, below 0.001 like 3.2e-05
   kPerplexity,  // perplexities and their ratios: 2.4715
@@ -24,11 +24,11 @@ enum class Format {
   kGigabytes,   // from bytes: 1.21 GB
 };
 
-// The places where a measure appears. CSV has all measures.
+// The places where a number appears. CSV has all numbers.
 enum MeasurePlace : unsigned {
   kGate = 1,        // --gate, and entries of a zoo
   kPage = 2,        // the table of all arms in report.html
-  kSmallPrint = 4,  // its interval also appears there
+  kSmallPrint = 4,  // its interval also appears in report.html
   kTerminal = 8,    // the table of all arms on a terminal
   kLoss = 16,       // the member `ideal` of a simulated runtime
   kInterval = 32,   // its interval is in CSV
@@ -48,19 +48,19 @@ struct Measure {
   std::string interval() const;                                             // path of its interval
   std::string_view part() const { return path.substr(0, path.find('.')); }  // the member of an arm
 };
-// Returns all measures, or those that appear in one of `places`.
+// Returns the rows for all numbers, or for those that appear in one of `places`.
 std::vector<Measure> Measures(unsigned places = ~0U);
 const Measure& MeasureNamed(std::string_view name);
 
 // Returns the value at a dotted path; null if it is missing.
 const Json* FindAt(const Json& arm, std::string_view path);
-// Returns a number as shown on terminals and model cards; nothing if it is missing.
+// Returns a number as terminals and model cards show it; empty if it is missing.
 std::string TextOf(const Measure& measure, const Json& arm);
 
-// Returns the member `ideal` of an arm that simulates a serving runtime. It has the ideal's name as
-// "arm", and the difference runtime - ideal of every number that both arms have. The differences
-// are stored because the page prints numbers and never computes them. CheckReport checks them
-// against both arms.
+// Returns the member `ideal` of an arm that simulates a serving runtime: the name of its ideal arm
+// as "arm", and the difference runtime - ideal of every number that both arms have. The differences
+// are stored, because the page prints numbers and never computes them. CheckReport compares them
+// with both arms.
 Json RuntimeLoss(const Json& runtime_arm, const Json& ideal_arm);
 
 }  // namespace oscar

@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-// Sums over the calls of one task and length, or over all calls.
+// Sums over the tool calls of one task and length, or over all tool calls.
 struct CallSums {
   int64_t samples = 0;
   double exact = 0;                 // number of calls whose arguments are all right
@@ -94,7 +94,7 @@ measures::ToolCallErrors ToolCallReport(std::span<const NeedleSample> samples,
   for (size_t i = 0; i < samples.size(); ++i) SumsOf(tasks, samples[i]).calls.Add(scores[i]);
   PieceSums kl;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    // A call is one piece, wherever its arguments are.
+    // The bootstrap resamples whole calls, so all tokens of a call go into one piece.
     kl.Add(tokens[i].sequence, 0, tokens[i].length, errors.kl[i]);
     RatioUnit& of_task = SumsOf(tasks, samples[static_cast<size_t>(tokens[i].sequence)]).kl;
     of_task.sum += errors.kl[i];

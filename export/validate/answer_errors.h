@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The effect of an arm on the answers of samples (needles and tool calls): which tokens are scored,
-// and how the report summarizes them.
+// The effect of an arm (a measured configuration) on the answers of samples, which are needles and
+// tool calls: which tokens are scored, and how the report summarizes them.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,19 @@
 
 namespace oscar {
 
-// Returns the answer tokens of all samples, answer after answer. The first sample begins at row
-// `first_row`. Keeps references to the samples' rivals.
+// Returns the tokens of all answers, sample by sample. `first_row` is the hidden row where the
+// first sample begins. Keeps references to the samples' rivals.
 std::vector<ScoredToken> AnswerTokens(std::span<const NeedleSample> samples, int64_t first_row);
 
-// `tokens`: from AnswerTokens. `errors`: an arm's errors at these tokens.
+// Returns a score for each sample. `tokens` come from AnswerTokens; `errors` are an arm's errors at
+// these tokens.
 std::vector<NeedleScore> AnswerScores(std::span<const NeedleSample> samples,
                                       std::span<const ScoredToken> tokens,
                                       const TokenErrors& errors);
 
-// Returns the member "tool_call" of an arm in report.json: exact match of arguments over the tasks
-// that count, and KL on the tokens of all arguments. Intervals resample calls.
+// Returns the member "tool_call" of an arm in report.json: exact matches of arguments, over the
+// samples that `measurable` counts, and KL, over the tokens of all arguments. Intervals resample
+// calls.
 measures::ToolCallErrors ToolCallReport(std::span<const NeedleSample> samples,
                                         std::span<const ScoredToken> tokens,
                                         const TokenErrors& errors, const Recall& measurable,

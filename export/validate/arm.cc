@@ -43,7 +43,7 @@ bool Takes(const CacheMethod& method, const Modifier& modifier) {
   return method.quantizes && method.*modifier.taken;
 }
 
-// The reference, nine arms that are usually compared, and four null controls.
+// The reference, nine configurations that are usually compared, and four null controls.
 constexpr std::string_view kDefaultArms[] = {
     "bf16",
     "naive",
@@ -63,7 +63,8 @@ constexpr std::string_view kDefaultArms[] = {
 
 constexpr std::string_view kDefaultList = "default";
 
-// The arms that a verdict needs: the exact model, the artifact's own choice and its rivals.
+// The arms that a verdict needs: the exact model and the rivals of the artifact's own choice, which
+// ParseArms adds.
 constexpr std::string_view kQuickArms[] = {
     "bf16",
     "hadamard+clip+windows",
@@ -219,7 +220,7 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
                       "does not have; measure it on the model",
                       name, arm.method->name));
     }
-    if (arm.method->available) (void)arm.method->available(context);  // a guest may throw
+    if (arm.method->available) (void)arm.method->available(context);  // a guest's check may throw
     add(arm);
   }
   if (arms.size() < 2)
@@ -237,7 +238,7 @@ std::string ShippedArm(const MethodContext& context) {
   if (!artifact.has_choices()) return {};
   const std::string made_for = JsonString(artifact.Choice(), "for", kManifestFile);
   for (const RuntimeSpec& runtime : Runtimes()) {
-    if (!runtime.chosen || runtime.runtime != made_for) continue;  // for `any`, returns "auto"
+    if (!runtime.chosen || runtime.runtime != made_for) continue;  // none matches `any`
     const Arm arm = PublishedArm(runtime.method);
     if (arm.method->available(context) &&
         (!HasLatents(context) || arm.method->why_no_latents.empty()))
@@ -248,7 +249,8 @@ std::string ShippedArm(const MethodContext& context) {
 
 namespace {
 
-// Returns the usual name of the requested arm. A guest's arm must be named exactly.
+// Returns the name of the requested arm, with its modifiers in the usual order. A guest's arm must
+// be named as in `arms`.
 std::string NameAmong(const std::vector<Arm>& arms, std::string_view asked) {
   const bool known = std::ranges::find(arms, asked, &Arm::name) != arms.end();
   return known ? std::string(asked) : ParseArm(asked).name;

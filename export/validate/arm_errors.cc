@@ -20,7 +20,7 @@ namespace {
 
 double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
-// Returns the sum of all of x, [] float64. Float32 rows are first summed in float32, because
+// Returns the sum of all elements, [] float64. Rows of float32 are summed in float32 first, because
 // converting a whole cache to float64 would take most of the time.
 at::Tensor SumOf(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? x.sum() : x.sum(-1).sum(at::kDouble);
@@ -56,7 +56,7 @@ void ArmErrors::AddRows(const RowErrors& errors, const ReferenceRows& reference,
   const at::Tensor rows = at::stack(
       {errors.output_error_sq, reference.output_sq, errors.k_term_sq, errors.v_term_sq,
        errors.logit_error_sq, reference.logit_sq,
-       reference.visible_keys.to(like.scalar_type()).expand_as(like)});  // in the order of enum Sum
+       reference.visible_keys.to(like.scalar_type()).expand_as(like)});  // in the order of Sum
   sums_.add_(rows.mul_(headline).sum({2, 3}, /*keepdim=*/false, at::kDouble));
 }
 
@@ -182,7 +182,7 @@ Json ArmErrors::Metrics() const {
   const std::vector<double> row_means = RowMeans();
   PieceSums headline;
   Mean all, inside, beyond;
-  std::map<int64_t, std::pair<Mean, std::set<int64_t>>> by_length;  // mean, and number of sequences
+  std::map<int64_t, std::pair<Mean, std::set<int64_t>>> by_length;  // mean, and ids of sequences
   int64_t longest = 0;
   for (const MeasuredRow& row : rows) longest = std::max(longest, row.length);
   const std::vector<PositionBucket> buckets =

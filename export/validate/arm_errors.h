@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The effect of one arm on attention, collected over layers and returned as the METRICS object of
-// report.json (export/report/schema.md). Results are read from the device only once per layer, so
-// rows must come in the announced order.
+// One arm's errors of attention, collected over layers and returned as the METRICS object of
+// report.json (export/report/schema.md). The host reads results from the device only once per
+// layer. Rows are therefore identified by their order, which must be that of MeasuredRows::rows.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,17 +25,18 @@ struct MeasuredRow {
   int64_t sequence = 0;   // index among all sequences of the run
   int64_t position = 0;   // within the sequence
   int64_t length = 0;     // tokens of the sequence
-  bool headline = false;  // whether it counts in the headline numbers: see FirstHeadlineRow
+  bool headline = false;  // whether it counts in headline numbers (FirstHeadlineRow)
 };
 
 struct MeasuredRows {
   std::vector<MeasuredRow> rows;  // sequence after sequence, with ascending positions
-  CacheWindows windows;           // sorts rows into inside and beyond, for every arm
+  CacheWindows windows;           // divides rows into inside and beyond, for every arm
   int64_t resamples = 1000;       // for the bootstrap
   uint64_t seed = 0;
 };
 
-// |x|^2 of a whole sequence's keys and values, [] float64. It is the same for all arms.
+// The squared norms of all keys and of all values of a sequence, [] float64. They are the same for
+// all arms.
 struct CacheEnergy {
   CacheEnergy(const at::Tensor& keys, const at::Tensor& values);
 
@@ -44,27 +45,28 @@ struct CacheEnergy {
 
 class ArmErrors {
  public:
-  // `name` is for messages. Keeps a reference to `rows`.
+  // `name` is used in messages. Keeps a reference to `rows`.
   ArmErrors(std::string name, const MeasuredRows& rows) : name_(std::move(name)), rows_(rows) {}
 
   void BeginLayer(const LayerSpec& layer);
-  // Adds the next rows. `headline` [rows] is 1 if a row counts; it has the measuring type.
+  // Adds the next rows. `headline` [rows] is 1 for rows that count, in the measuring type.
   void AddRows(const RowErrors& errors, const ReferenceRows& reference, const at::Tensor& headline);
-  // Adds KL by distance of the same rows. Called for all rows of an arm or for none.
+  // Adds the KL by distance of the same rows. Must be called for all rows of an arm or for none.
   void AddDistances(const DistanceErrors& errors, const at::Tensor& headline);
-  // Adds the raw error of a whole sequence: k, v of the reference, whose energy is given, and what
-  // the arm's cache returns, [tokens, num_kv_heads, dim] each.
+  // Adds the error of a whole sequence's cache. `k` and `v` are the reference's rows, and `energy`
+  // is theirs; `k_stored` and `v_stored` are what the arm's cache returns. All are [tokens,
+  // num_kv_heads, dim].
   void AddCache(const CacheEnergy& energy, const at::Tensor& k, const at::Tensor& k_stored,
                 const at::Tensor& v, const at::Tensor& v_stored);
-  void EndLayer();  // synchronizes once per layer; NumericalError for values that are not finite
+  void EndLayer();  // synchronizes; NumericalError for NaN or infinity
 
   Json Metrics() const;  // measures::AttentionErrors and kPieces (piece_sums.h)
-  // Returns the headline rows' attention and KL by distance, as means over heads and layers like
-  // `kl`'s mean. Returns nothing if a layer has none.
+  // Returns attention and KL of headline rows by distance, as means over heads and layers like the
+  // mean of `kl`. Returns nothing if a layer was measured without distances.
   std::optional<measures::ByDistance> ByDistance() const;
 
-  // Packed() returns a layer's results as numbers. A resumed validation adds the next layer from
-  // them with AddPacked(), which throws InputError for another number of rows.
+  // Packed returns a layer's results as numbers. AddPacked adds them as the next layer when a
+  // validation is resumed; it throws InputError if they do not match the rows.
   std::vector<double> Packed(size_t layer) const;
   void AddPacked(std::span<const double> packed);
 
@@ -81,7 +83,7 @@ class ArmErrors {
     std::vector<double> distances;       // [2, kDistanceBuckets + 1], headline rows; may be empty
   };
 
-  std::vector<double> RowMeans() const;  // [rows] KL of each row: mean over heads, then layers
+  std::vector<double> RowMeans() const;  // [rows] KL of a row: mean over heads, then over layers
   double HeadKl(const Layer& layer, int64_t kv_head) const;
   void AddHeads(measures::AttentionErrors& errors) const;
   void AddErrors(measures::AttentionErrors& errors) const;

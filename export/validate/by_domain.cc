@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-// Members of an arm that have pieces. The first two are measured on the texts, which have domains.
+// Members of an arm that store pieces. The first two are measured on texts, which have domains.
 constexpr const char* kMembers[] = {"local", "text", "own_words"};
 constexpr size_t kOfTexts = 2;
 
@@ -29,7 +29,7 @@ Sequences TakePieces(Json& holder) {
   return sequences;
 }
 
-// Subtracts from each piece of `arm` the sum of the same piece in `headline`.
+// Subtracts the sum of the same piece in `headline` from each piece of `arm`.
 Sequences Less(Sequences arm, const Sequences& headline) {
   for (auto& [sequence, pieces] : arm) {
     const std::vector<RatioUnit>& others = headline.at(sequence);
@@ -54,7 +54,7 @@ Sequences In(const Domain& domain, const Sequences& all) {
   return in_domain;
 }
 
-// Returns nothing if there are no rows.
+// Returns the mean and its interval, or nothing if there are no rows.
 std::optional<measures::KlEstimate> EstimateOf(const Sequences& sequences,
                                                const BootstrapOptions& options) {
   RatioUnit total;

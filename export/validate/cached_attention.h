@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a stream of the layer loop whose attention reads a simulated cache. An observer calls this
-// in LayerObserver::Attend.
+// Computes the attention of a stream that reads a simulated cache, for observers of the layer loop
+// (LayerObserver::Attend). A stream is the hidden states of one arm.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,11 +13,12 @@
 
 namespace oscar {
 
-// Appends to rows of latent attention their positional part, which no cache quantizes. Returns
-// other rows unchanged.
+// Appends the positional part to rows of latent attention; caches do not quantize that part.
+// Returns other rows unchanged.
 at::Tensor WithPositionOf(const at::Tensor& rows, const at::Tensor& position);
 
-// A sequence's rows as read by a stream's attention. All except `stored` are in the compute dtype.
+// The rows of a sequence that a stream's attention reads. All except `stored` are in the compute
+// dtype.
 struct AttendedRows {
   at::Tensor q;       // [tokens, num_q_heads, dim], with q_pe for latent attention
   at::Tensor k, v;    // [tokens, num_kv_heads, dim], the exact rows of the cache
@@ -25,7 +26,8 @@ struct AttendedRows {
   CacheSides stored;  // [tokens, num_kv_heads, dim]
 };
 
-// Computes view.attn_out. `rows`: what `cache` stored of view.k and view.v.
+// Writes the attention output into view.attn_out. `rows` is what `cache` stored of view.k and
+// view.v.
 AttendedRows AttendCached(const AttentionView& view, const LayerCache& cache,
                           const CachedRows& rows, MixedMasks& masks);
 

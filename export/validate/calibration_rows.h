@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calibration text of methods that are fitted to rows. It runs before the evaluated text, so
-// its queries, keys and values of a layer exist when the layer's caches are made. The next
-// observer's counts of sequences and tokens leave it out.
+// Collects rows of calibration text for methods that are fitted to them. The calibration text runs
+// before the evaluated text, so a layer's queries, keys and values are known when its caches are
+// made.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ namespace oscar {
 
 class CalibrationRowsObserver : public LayerObserver {
  public:
-  // The first sequences of the run are calibration text, with `lengths` tokens. Their rows go to
-  // `context`, and everything else to `next`. Keeps references.
+  // The run's first sequences, of `lengths` tokens, are calibration text. Their rows go to
+  // `context`. All other calls go to `next`, whose sequence and token indices start after the
+  // calibration text. Keeps references.
   CalibrationRowsObserver(const std::vector<int64_t>& lengths, MethodContext& context,
                           LayerObserver& next);
 
@@ -32,7 +33,7 @@ class CalibrationRowsObserver : public LayerObserver {
   int64_t num_sequences_ = 0, num_tokens_ = 0;
   MethodContext& context_;
   LayerObserver& next_;
-  CalibrationRows rows_;  // rows of the current layer, until it has all
+  CalibrationRows rows_;  // rows of the current layer until all are collected
 };
 
 }  // namespace oscar

@@ -18,8 +18,8 @@ constexpr int64_t kDeviceBytes = 80'000'000'000;
 constexpr int64_t kContexts[] = {8192, 32768, 131072};  // tokens
 constexpr int64_t kRequestTokens = 32768;
 
-// Returns how many values the caches of all layers hold for a sequence. A layer with a sliding
-// window holds at most that many tokens.
+// Returns the number of values that the caches of all layers hold for a sequence. A layer with a
+// sliding window keeps only the tokens in the window.
 double CachedValues(const std::vector<LayerSpec>& layers, int64_t tokens) {
   double values = 0;
   for (const LayerSpec& layer : layers) {
@@ -36,7 +36,7 @@ double CachedValues(const std::vector<LayerSpec>& layers, int64_t tokens) {
 
 measures::DeviceCapacity DeviceCapacity(const ModelSpec& spec) {
   int64_t values = 0;
-  std::set<std::string> counted;  // several needs may name a tied tensor
+  std::set<std::string> counted;  // tied tensors occur several times
   for (const TensorNeed& need : AllTensors(spec)) {
     if (!counted.insert(need.name).second) continue;
     values += std::accumulate(need.shape.begin(), need.shape.end(), int64_t{1}, std::multiplies());

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Computes the memory that an arm's cache takes at usual context lengths, and how many requests fit
-// on a device together with the weights. Reported for artifacts that have choices at several
+// Computes the memory of an arm's cache at usual context lengths, and the number of requests that
+// fit on a device beside the weights. Reported only for artifacts with choices for several bit
 // budgets.
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace oscar {
 
-// Returns the member "capacity" of a validation: the bytes of a device with 80 GB, the bytes that
-// the model's weights take in bf16, and the tokens of a request.
+// Returns the member "capacity" of a validation: the size of an 80 GB device, the size of the
+// model's weights in bf16, and the context length of a request.
 measures::DeviceCapacity DeviceCapacity(const ModelSpec& spec);
 
 // Returns the member "capacity" of an arm.

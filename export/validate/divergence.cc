@@ -24,7 +24,7 @@ measures::ReasoningErrors ReasoningReport(std::span<const ScoredToken> tokens,
       until.push_back({.sum = 0, .weight = 1});
       on_path = true;
     }
-    // A continuation is one piece.
+    // The bootstrap resamples continuations, so all tokens of one go into one piece.
     kl.Add(token.sequence, 0, token.length, arm.kl[i]);
     if (!on_path) {
       after.Add(token.sequence, 0, token.length, arm.kl[i]);

@@ -29,7 +29,8 @@ __nv_bfloat16* Bf16(const at::Tensor& tensor) {
 }
 int32_t* Int32(const at::Tensor& tensor) { return tensor.data_ptr<int32_t>(); }
 
-// Returns the time of the second of two runs, because the first one loads code.
+// Runs `launch` twice and returns the time of the second run, because the first one also loads
+// code.
 double MicrosecondsOf(cudaStream_t stream, const std::function<void()>& launch) {
   cudaEvent_t begin = nullptr, end = nullptr;
   OSCAR_CUDA_CHECK(cudaEventCreate(&begin));

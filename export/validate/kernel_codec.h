@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads rows that the write kernel stored on the host, code by code, and compares them with the
-// scalar codec. Trap: they must agree bit by bit, so both must start from the same rotated bf16
-// values, which only the kernel can give.
+// Reads back, code by code on the host, the rows that the write kernel stored, and compares them
+// with the scalar codec. Trap: they must agree bit for bit. Both must therefore start from the same
+// rotated bf16 values, which only the kernel can supply.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,12 @@ struct StoredRows {
   std::vector<float> scales_zeros;  // [tokens, groups, 2], as stored
 };
 
-// Reads quantized tokens 0, 1, ... of a request whose pages are consecutive in `pages`.
+// Reads quantized tokens 0, 1, ..., `tokens` - 1 of a request whose pages are consecutive in
+// `pages`.
 StoredRows ReadStoredRows(std::span<const uint8_t> pages, const CacheFormat& format,
                           int num_kv_heads, int head, CacheOrder side, int64_t tokens);
 
-// Returns (code - zero) * scale with one rounding each: [tokens, dim].
+// Returns (code - zero) * scale, [tokens, dim]. Each operation rounds once.
 std::vector<float> DequantizeRows(const StoredRows& rows);
 
 struct CodecAgreement {
@@ -39,9 +40,10 @@ struct CodecAgreement {
   int64_t differing() const { return differing_codes + differing_metadata + differing_simulated; }
 };
 
-// `rotated` [tokens, dim]: the rows that were quantized, bf16 as float32, not yet clipped. The
-// scalar codec clips them by the exact order statistic of `clip_ratio` (if > 0). `simulated`
-// [tokens, dim]: the rows that the simulator reads back.
+// Compares stored rows with those of the scalar codec and the simulator. `rotated` [tokens, dim]
+// are the rows before clipping and quantization, bf16 values as float32. The scalar codec clips
+// them at the exact quantile `clip_ratio`, if that is above 0. `simulated` [tokens, dim] are the
+// rows that the simulator reads back.
 CodecAgreement CompareWithCodec(const StoredRows& stored, const PagedSide& side,
                                 MetadataType metadata, double clip_ratio,
                                 std::span<const float> rotated, std::span<const float> simulated);

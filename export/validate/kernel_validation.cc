@@ -21,11 +21,12 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kStates = 8;  // cache states per sequence for which attention is computed
-// The relative tolerance of an attention output. The kernel rounds probabilities to 11 bits and its
-// queries and values to 8 or 11. A wrong scale, token or head gives errors above 0.1.
+// The largest relative error of a kernel's attention output that passes. The kernel rounds
+// probabilities to 11 significant bits, and queries and values to 8 or 11. A wrong scale, token or
+// head gives errors above 0.1.
 constexpr double kKernelErrorLimit = 0.01;
 
-// Returns evenly spaced lengths. The last is the whole sequence.
+// Returns evenly spaced lengths. The last one is that of the whole sequence.
 std::vector<int64_t> StateLengths(int64_t tokens) {
   std::vector<int64_t> lengths;
   for (int64_t state = 1; state <= kStates; ++state) {
@@ -55,7 +56,7 @@ at::Tensor KernelRotation(const StoredSide& side, at::Device device) {
   return RotationTensor(side).to(device, at::kBFloat16).contiguous();
 }
 
-// Returns the layer's sinks in the form that the kernel takes; undefined if it has none.
+// Returns the layer's attention sinks in the form that the kernel takes; undefined if it has none.
 at::Tensor SinksOf(const AttentionView& view) {
   if (view.sinks.defined()) return view.sinks.to(at::kFloat).contiguous();
   return SinkLogits(view.layer.attention, view.q.device());
@@ -169,7 +170,7 @@ void KernelValidation::CompareOutputs(const AttentionView& view, const at::Tenso
   const int64_t heads = spec.num_kv_heads, ratio = spec.gqa_ratio();
   std::vector<Head>& own = layers_.back().heads;
   const int64_t most = QuantizedTokens(lengths.back(), options_.windows);
-  // Returns the values in the pages, [heads, most, dim] float64.
+  // dequantized() returns what the pages hold, [heads, most, dim] float64.
   const at::Tensor pages = cache.pages().cpu();
   const auto dequantized = [&](CacheOrder order, int64_t dim) {
     at::Tensor all = at::empty({heads, most, dim}, at::kFloat);

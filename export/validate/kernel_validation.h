@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Validates the kernels on a model: an observer sends the queries, keys and values of every layer
-// through the write and decode kernels, with an artifact's rotations and clip ratios. It makes the
-// report's member "validation.kernels" (export/report/schema.md). "error" has two meanings here:
-// the kernel's error on its own cache, and the cache's error in the model.
+// Validates the CUDA kernels on a model. An observer sends each layer's queries, keys and values
+// through the write and decode kernels, with the rotations and clip ratios of an artifact. It makes
+// the member "validation.kernels" of the report (export/report/schema.md).
+//
+// Two errors are reported. One compares the kernel with exact attention over the kernel's own
+// cache. The other compares it with exact attention over the model's unquantized keys and values.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +28,17 @@ struct KernelValidationOptions {
   int64_t num_sequences = 0;  // only the first sequences of the run are checked
 };
 
-// Computes attention of one query per head over the tokens of a cache in float64, including window,
-// soft cap and sinks. It is the reference for the kernel. q [num_kv_heads, gqa_ratio, head_dim], k
-// [num_kv_heads, T, head_dim], v [num_kv_heads, T, v_head_dim], sinks [num_q_heads] or undefined ->
-// [num_kv_heads, gqa_ratio, v_head_dim].
+// Computes attention of one query per head over all tokens of a cache, in float64, including
+// window, soft cap and attention sinks. This is the reference for the decode kernel.
+//   q [num_kv_heads, gqa_ratio, head_dim], k [num_kv_heads, T, head_dim],
+//   v [num_kv_heads, T, v_head_dim], sinks [num_q_heads] or undefined
+//   -> [num_kv_heads, gqa_ratio, v_head_dim]
 at::Tensor ExactAttention(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, const at::Tensor& sinks);
 
 class KernelValidation : public LayerObserver {
  public:
-  // Keeps a reference to `artifact`. ResourceError unless `device` is a GPU.
+  // Keeps a reference to `artifact`. Throws ResourceError if `device` is not a GPU.
   KernelValidation(const Artifact& artifact, at::Device device,
                    const KernelValidationOptions& options);
 
@@ -59,7 +62,7 @@ class KernelValidation : public LayerObserver {
   };
   struct Layer {
     int layer_id = 0;
-    double write_us = 0, decode_us = 0;  // shortest times of its sequences
+    double write_us = 0, decode_us = 0;  // shortest times over its sequences
     std::vector<Head> heads;
   };
 

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A chunk of queries attends, under a mask, to the stored tokens and the few tokens that some query
-// of the chunk reads exactly (the sinks and a band). A token that is exact only in keys or only in
-// values is added once more in that form. On a GPU plain windows need no mask: they are three
-// softmaxes over ranges of keys that flash attention can select itself, joined by their
-// log-sum-exps.
+// Queries are processed in chunks. Under a mask, a chunk attends to the stored tokens, and to the
+// few tokens that one of its queries reads exactly: the sinks and a band of recent tokens. A token
+// may be exact only in keys or only in values; then it appears once more in that form.
+//
+// On a GPU, plain windows need no mask. They are three softmaxes over ranges of keys that flash
+// attention can select itself, joined by their log-sum-exps.
 #include "export/validate/mixed_attention.h"
 
 #include <ATen/ATen.h>
@@ -21,19 +22,20 @@
 namespace oscar {
 namespace {
 
-// Returns how many queries are processed at once. On a CPU smaller chunks save time: all queries of
-// a chunk multiply all keys that any of them reads exactly, a band as wide as the chunk.
+// Returns the number of queries in a chunk. All queries of a chunk are multiplied by all keys that
+// one of them reads exactly, a band at least as wide as the chunk. On a CPU smaller chunks
+// therefore save time.
 int64_t QueryChunk(at::Device device) { return device.is_cpu() ? 256 : 512; }
 
 constexpr int64_t kMaskBytes = int64_t{64} << 20;
 
-// Returns the first token from which the query at `position` reads a side exactly.
+// Returns the first token of the band that the query at `position` reads exactly, on one side.
 int64_t ExactFrom(const ExactTokens& tokens, int64_t position) {
   return tokens.quantized_end ? tokens.quantized_end(position + 1)
                               : std::numeric_limits<int64_t>::max();
 }
 
-// Whether every token that a query of a chunk reads exactly is exact on both sides.
+// Whether keys and values have the same exact tokens for every query of a chunk.
 bool SidesAgree(const ExactSides& exact, int64_t begin, int64_t end) {
   if (exact.k.sink != exact.v.sink) return false;
   for (int64_t i = begin; i < end; ++i) {
@@ -46,8 +48,8 @@ bool SidesAgree(const ExactSides& exact, int64_t begin, int64_t end) {
 
 namespace {
 
-// Makes once the mask that fused attention on a GPU would otherwise make of `visible` in every
-// call. It is added to logits, and its rows are aligned.
+// Returns `visible` as a mask that is added to logits, with aligned rows. Fused attention on a GPU
+// would otherwise make it in every call.
 at::Tensor BiasOf(const at::Tensor& visible, at::ScalarType dtype) {
   constexpr int64_t kAligned = 16;
   const int64_t keys = visible.size(1), whole = (keys + kAligned - 1) / kAligned * kAligned;
@@ -58,15 +60,15 @@ at::Tensor BiasOf(const at::Tensor& visible, at::ScalarType dtype) {
 
 }  // namespace
 
-// The keys of a chunk of queries: stored tokens first, then those that some query reads exactly on
-// both sides, then those that are exact on only one side.
+// The keys that a chunk of queries reads. First come the stored tokens, then those that some query
+// reads exactly on both sides, then those that are exact on only one side.
 struct MixedMasks::Chunk {
   struct Part {
     bool k_exact, v_exact;
     int64_t from, to;  // tokens
   };
   std::vector<Part> parts;
-  at::Tensor mask;  // [queries, tokens of all parts] who sees what: bool, or on a GPU its BiasOf
+  at::Tensor mask;  // [queries, tokens of all parts] what queries see: bool, or on a GPU its BiasOf
 
   Chunk(const AttentionSpec& spec, const ExactSides& exact, int64_t begin, int64_t end,
         const at::Tensor& q) {
@@ -81,7 +83,8 @@ struct MixedMasks::Chunk {
     const at::Tensor k_exact = ExactMask(exact.k, positions, end, device);
     const bool agree = SidesAgree(exact, begin, end);
     const at::Tensor v_exact = agree ? k_exact : ExactMask(exact.v, positions, end, device);
-    // The exact tokens are the sinks within reach, and those from the first query's limit on.
+    // Only the sinks inside the attention window and the tokens from `exact_from` on are read
+    // exactly by any query of the chunk.
     const int64_t sinks = std::max(exact.k.sink, exact.v.sink);
     const int64_t band = std::min(ExactFrom(exact.k, begin), ExactFrom(exact.v, begin));
     const int64_t sink_end = std::clamp(sinks, first, end);
@@ -101,7 +104,8 @@ struct MixedMasks::Chunk {
       add(k, v, first, sink_end);
       add(k, v, exact_from, end);
     };
-    // Both sides are stored after the sinks, until the chunk's last query reads one exactly.
+    // Between the sinks and `stored_end`, some query reads both sides as stored. Later tokens are
+    // exact for every query on at least one side.
     const int64_t stored_end =
         std::min({end, ExactFrom(exact.k, end - 1), ExactFrom(exact.v, end - 1)});
     add(false, false, std::max(first, sinks), stored_end);
@@ -154,8 +158,8 @@ std::shared_ptr<const MixedMasks::Chunk> MixedMasks::Of(const AttentionSpec& spe
 
 namespace {
 
-// Returns the windows of both sides, if they are equal and advance with each of the `tokens`
-// tokens.
+// Returns the windows, if keys and values have the same ones and each query's windows are one token
+// ahead of the previous query's. Otherwise returns nothing.
 std::optional<CacheWindows> PlainWindows(const ExactSides& exact, int64_t tokens) {
   if (!exact.k.quantized_end || exact.k.sink != exact.v.sink) return std::nullopt;
   const CacheWindows windows{exact.k.sink, tokens - exact.k.quantized_end(tokens)};
@@ -166,7 +170,7 @@ std::optional<CacheWindows> PlainWindows(const ExactSides& exact, int64_t tokens
   return windows;
 }
 
-// The softmax over a part of the keys.
+// Attention over a part of the keys.
 struct Part {
   at::Tensor out;  // [rows, num_q_heads, dv]
   at::Tensor lse;  // [num_q_heads, rows] float32, over the scaled logits
@@ -174,8 +178,8 @@ struct Part {
 
 enum class Sees { kAll, kUpToItself, kRecent };
 
-// Computes attention of q [n, num_q_heads, d] over k, v [m, num_kv_heads, d]; n is m unless sees is
-// kAll.
+// Computes attention of q [n, num_q_heads, d] over k, v [m, num_kv_heads, d]. Unless `sees` is
+// kAll, n must equal m.
 Part FlashPart(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
                Sees sees, int64_t recent = 0) {
   const bool band = sees == Sees::kRecent;
@@ -187,12 +191,13 @@ Part FlashPart(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, do
   return {std::get<0>(results)[0], std::get<1>(results)[0]};
 }
 
-// Returns the rows of a FlashPart result from row `begin` on.
+// Drops the rows before `begin` from a FlashPart result.
 Part From(const Part& part, int64_t begin) {
   return {part.out.slice(0, begin), part.lse.slice(1, begin)};
 }
 
-// Joins parts that together have each key once for every query: [rows, num_q_heads, dv] float32.
+// Joins the attention over several parts of the keys, in which each key of a query occurs once.
+// Returns [rows, num_q_heads, dv] float32.
 at::Tensor Joined(const std::vector<Part>& parts) {
   std::vector<at::Tensor> sums;
   for (const Part& part : parts) sums.push_back(part.lse);

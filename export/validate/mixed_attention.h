@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention of one sequence over a cache that is partly exact and partly quantized. The exact
-// tokens depend on the query and may differ between keys and values, so there is not one cache for
-// all queries. Each query sees every position once.
+// tokens (sinks and recent ones) depend on the query, and may differ between keys and values. So
+// there is no single cache for all queries. Each query sees every position once, either exact or
+// quantized.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,15 +19,15 @@
 
 namespace oscar {
 
-// The rows that attention reads of exact tokens (k, v) and of quantized ones (k_stored, v_stored):
-// [T, num_kv_heads, d] and [T, num_kv_heads, dv].
+// The rows that attention reads: k and v for exact tokens, k_stored and v_stored for quantized
+// ones. Keys are [T, num_kv_heads, d], values [T, num_kv_heads, dv].
 struct MixedCache {
   at::Tensor k, v;
   at::Tensor k_stored, v_stored;
 };
 
-// Masks of chunks of queries. They are the same for all sequences of an arm and a layer, and a few
-// are kept between sequences. All belong to one rule about which tokens are exact.
+// Masks of chunks of queries, for one rule about which tokens are exact. They are the same for all
+// sequences of an arm in a layer, so the first few are kept for the next sequences.
 class MixedMasks {
  public:
   struct Chunk;
@@ -35,7 +36,7 @@ class MixedMasks {
   ~MixedMasks();
   MixedMasks(MixedMasks&&) noexcept;
 
-  // Returns the masks of queries [begin, end) of a sequence. `q` gives device and dtype.
+  // Returns the masks of queries [begin, end) of a sequence. `q` sets their device and dtype.
   std::shared_ptr<const Chunk> Of(const AttentionSpec& spec, const ExactSides& exact, int64_t begin,
                                   int64_t end, const at::Tensor& q);
   void Clear();
@@ -45,8 +46,8 @@ class MixedMasks {
   int64_t bytes_ = 0;
 };
 
-// Computes attention of q [T, num_q_heads, d] into out [T, num_q_heads, dv]. All tensors are
-// contiguous, on one device, of one dtype.
+// Writes the attention of q [T, num_q_heads, d] into out [T, num_q_heads, dv]. All tensors are
+// contiguous and have the same device and dtype.
 void MixedAttention(const AttentionSpec& spec, const ExactSides& exact, const at::Tensor& q,
                     const MixedCache& cache, MixedMasks& masks, at::Tensor& out);
 

@@ -25,10 +25,10 @@ namespace {
 
 constexpr int64_t kAttentionRows = 32;  // rows per sequence
 
-// Observes the trials that have begun; they are the streams after the exact one.
+// Observes the trials: stream i + 1 runs trials[streams[i]]. Stream 0 is the exact model.
 class TrialObserver : public LayerObserver {
  public:
-  // `streams` holds the indices in `trials` of streams 1, 2, ...
+  // `streams` lists the trials of streams 1, 2, ..., as indices into `trials`.
   TrialObserver(const NextTokenRun& run, std::span<const CacheTrial> trials,
                 const std::vector<size_t>& streams)
       : run_(run), trials_(trials), streams_(streams) {}
@@ -46,7 +46,7 @@ class TrialObserver : public LayerObserver {
       AddAttention(view, read.stored, streams_[view.stream - 1]);
     return true;
   }
-  // Writes the results into the trials that request them.
+  // Writes the attention errors into the trials that request them.
   void FinishAttention() {
     for (const auto& [trial, sums] : attention_) {
       trials_[trial].attention->kl = sums.kl / sums.rows;
@@ -62,12 +62,12 @@ class TrialObserver : public LayerObserver {
     double kl = 0, error = 0, output = 0, rows = 0;
   };
 
-  // Returns rows that are evenly spread over the second half of the sequence.
+  // Adds the attention errors of rows that are spread evenly over the second half of the sequence.
   void AddAttention(const AttentionView& view, const CacheSides& stored, size_t trial) {
     const int64_t tokens = view.q.size(0), first = tokens / 2;
     at::Tensor positions = at::arange(
         first, tokens, std::max<int64_t>(1, (tokens - first) / kAttentionRows), at::kLong);
-    if (!run_.counted.empty()) {  // a sequence without counted queries is measured completely
+    if (!run_.counted.empty()) {  // if no query counts, the positions above stay
       const std::vector<int64_t> rows =
           CountedRows(run_.counted, static_cast<size_t>(view.sequence), first, tokens);
       const int64_t step = std::max<int64_t>(1, std::ssize(rows) / kAttentionRows);
@@ -130,8 +130,8 @@ class TrialObserver : public LayerObserver {
   MixedMasks masks_;
 };
 
-// Returns the last layer where a trial may begin: the first one whose keys and values later layers
-// share.
+// Returns the first layer whose keys and values later layers also read. Trials must begin there or
+// earlier.
 size_t FirstShared(const ModelSpec& spec) {
   size_t first = spec.layers.size();
   for (const LayerSpec& layer : spec.uncached) {
@@ -193,7 +193,7 @@ std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
   const int64_t inside = run.windows.sink + run.windows.recent;
   std::vector<ScoredToken> tokens = ScoredTokens(run.sequences, 0, 0, inside, run.counted);
   // A passage may end before the first query that counts. Then all queries that see quantized
-  // tokens count.
+  // tokens count instead.
   if (tokens.empty()) tokens = ScoredTokens(run.sequences, 0, 0, inside);
   const std::vector<TokenErrors> errors = CompareTokens(head, streams, tokens);
   std::vector<NextTokenCost> costs(trials.size());
@@ -207,7 +207,8 @@ bool IsMeasured(const SideOption& option, MeasuredWidths widths) {
   return widths == MeasuredWidths::kAll || option.bits == std::floor(option.bits);
 }
 
-// Interpolates log-linearly, because costs fall by about the same factor per bit.
+// Interpolates the missing costs between whole numbers of bits. It is log-linear, because costs
+// fall by about the same factor per bit.
 void PriceBetween(std::vector<SideOption>& options) {
   for (SideOption& option : options) {
     if (!option.next_token_kl.empty()) continue;

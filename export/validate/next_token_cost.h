@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures what ways to store a cache cost in the prediction of the next token, by running the
-// model with them. Many trials run at once: each is exact up to the layer where it begins, and all
-// share that part. A layer's weights are read once for all trials.
+// Measures how much a way to store the cache changes the next-token distribution, by running the
+// model with it. A trial is one such way. It is exact up to the layer where it begins, and this
+// part is run once for all trials. A layer's weights are also read once for all trials.
 #pragma once
 
 #include <compare>
@@ -21,8 +21,8 @@
 
 namespace oscar {
 
-// How a layer's sides are stored in a trial: with the bits and clip ratios of an option (null:
-// exact), or unrotated in cache types with calibrated scales.
+// How a trial stores a layer. Either each side has the bits and clip ratios of an option (null:
+// exact), or both sides are unrotated and stored in cache types with calibrated scales.
 struct TrialSides {
   const SideOption* k = nullptr;
   const SideOption* v = nullptr;
@@ -32,7 +32,7 @@ struct TrialSides {
   auto operator<=>(const TrialSides&) const = default;
 };
 
-// Attention errors in a trial's first layer, over sampled rows that see many tokens.
+// Attention errors in a trial's first layer, over sampled rows of the second half of each sequence.
 struct AttentionCost {
   double kl = 0;            // nats
   double output_error = 0;  // relative
@@ -50,9 +50,9 @@ struct NextTokenRun {
   at::Device device;
   at::ScalarType dtype;
   std::vector<std::vector<int32_t>> sequences;
-  CountedQueries counted = {};  // costs are measured only for the next tokens of these
+  CountedQueries counted = {};  // costs are means over the tokens that these queries predict
   CacheWindows windows;
-  // Returns the choice of a layer with its matrices. Layers come in order.
+  // Returns a layer's choice, including its matrices. It is called for layers in order.
   std::function<AutoChoice(size_t layer_index)> choice;
   std::function<LargestMagnitudes(size_t layer_index)> largest = {};  // for trials with types
   std::function<void(size_t layers_done)> on_layer = {};
@@ -60,30 +60,32 @@ struct NextTokenRun {
   bool prefetch = true;  // as in LoopOptions
 };
 
-// Returns the cost of each trial, over the tokens whose queries see quantized tokens. Throws
-// Interrupted if a stop is requested, and the errors of reading the model.
+// Returns the next-token cost of each trial, over the tokens whose queries see quantized tokens.
+// Throws Interrupted if a stop is requested. Errors of reading the model are passed on.
 std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
                                             std::span<const CacheTrial> trials);
 
-// The options to measure: all, or those whose bits (mean over heads) are a whole number.
+// The options that are measured: all, or those with a whole number of bits (mean over heads).
 enum class MeasuredWidths { kAll, kWhole };
-// Returns the number of these layers' options that are measured.
+// Returns how many of these layers' options are measured.
 size_t NumMeasured(const std::vector<AutoChoice>& choices, MeasuredWidths widths);
 
-// Sets SideOption::next_token_kl of `choices` (the layers' choices without matrices): the prices of
-// all options of all layers, one side at a time. Options that are not measured are interpolated,
-// log-linear in bits. For latent attention both sides are priced together.
+// Sets SideOption::next_token_kl for all options of all layers. It is the KL if only one side of
+// one layer is stored with the option and everything else is exact; for latent attention, both
+// sides. `choices` need no matrices. Options that are not measured are interpolated log-linearly in
+// bits.
 void PriceOptions(const NextTokenRun& run, MeasuredWidths widths, std::vector<AutoChoice>& choices);
 
-// Returns the cost of whole caches, given planned choices for both sides of every layer.
+// Returns the cost of each plan, a whole cache with the given choice for every layer.
 std::vector<NextTokenCost> MeasureWhole(const NextTokenRun& run,
                                         std::span<const std::vector<AutoChoice>> planned);
 
-// Prices each side of every layer separately in each of the types: sets `k` and `v` of layers.
+// Measures each side of each layer in each of the types, with everything else exact. Sets `k` and
+// `v` of the layers to the costs.
 void PriceTypes(const NextTokenRun& run, std::span<const CacheType> types,
                 std::vector<TypedLayer>& layers);
 
-// Returns the cost of whole caches of types, [plans][layers].
+// Returns the cost of each plan, a whole cache with the given types for every layer.
 std::vector<NextTokenCost> MeasureTypes(const NextTokenRun& run,
                                         std::span<const std::vector<LayerTypes>> plans);
 

@@ -24,7 +24,7 @@
 namespace oscar {
 namespace {
 
-// Observes streams. Stream i is arms[i].
+// Observes the streams; stream i runs arms[i].
 class ServedObserver : public LayerObserver {
  public:
   ServedObserver(const MethodContext& context, const std::vector<Arm>& arms, int64_t prompt_tokens)
@@ -36,7 +36,8 @@ class ServedObserver : public LayerObserver {
       caches_.push_back(MakeLayerCache(*arms_[i].method, context_, layer_index_, arms_[i].options));
     ++layer_index_;
   }
-  // Up to the end of the prompt, all streams have the same hidden states and attention.
+  // The prompt's attention outputs are copied from the exact model, so hidden states up to the end
+  // of the prompt are equal in all streams.
   bool Attend(const AttentionView& view) override {
     if (view.stream == 0) return false;
     const LayerCache& cache = caches_[view.stream];
@@ -70,7 +71,7 @@ class ServedObserver : public LayerObserver {
 
 std::vector<std::string> ArmsOfArtifact(const Artifact& artifact) {
   std::vector<std::string> names = OwnArms(artifact.report());
-  // Identifies a runtime's cache: the choice that it loads, and how it stores and rounds it.
+  // Identifies a runtime's cache by the choice that it loads, and by how it stores and rounds it.
   const auto cache_of = [&](const RuntimeSpec& runtime) {
     return std::tuple(ServedChoice(runtime, artifact), runtime.as_chosen, runtime.window_rows,
                       runtime.native_layers, runtime.metadata_group);
@@ -80,14 +81,14 @@ std::vector<std::string> ArmsOfArtifact(const Artifact& artifact) {
   const auto add = [&](const RuntimeSpec& runtime) {
     const std::string choice = ServedChoice(runtime, artifact);
     const bool is_auto = runtime.as_chosen && choice == kHeadlineChoice;  // added below
-    // If all layers are unquantized edge layers, the runtime has an exact cache.
+    // If all layers are edge layers, which the runtime does not quantize, its cache is exact.
     const bool exact = 2 * std::min(runtime.native_layers, num_layers / 2) >= num_layers;
     if (!runtime.chosen || choice.empty() || is_auto || exact) return;
     if (caches.insert(cache_of(runtime)).second && runtime.method != names[0])
       names.emplace_back(runtime.method);
   };
   for (const RuntimeSpec& runtime : Runtimes())
-    if (runtime.method == names[0]) add(runtime);  // of equal caches keeps this name
+    if (runtime.method == names[0]) add(runtime);  // skips other runtimes with this cache
   std::ranges::for_each(Runtimes(), add);
   names.insert(names.end(),
                {"auto+windows", "oscar_per_head+clip+windows", "oscar_shared+clip+windows"});

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists the caches that a server may have, and measures what generated tokens cost under each of
-// them. The prompt is read as by a server's prefill: its queries attend to exact keys and values,
-// those of generated tokens to the cache. Trap: a server that prefills in chunks reads earlier
-// chunks from its cache, so a prompt must be no longer than the first chunk.
+// Lists the caches that a server may have, and measures generated tokens under each of them. As in
+// a server's prefill, queries of the prompt read exact keys and values; queries of generated tokens
+// read the cache. Trap: a server that prefills in chunks reads earlier chunks from its cache. So a
+// prompt must not be longer than the first chunk.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,22 @@
 
 namespace oscar {
 
-// Arms in the order that FindNearestCache needs: exact, the artifact's, and other possible ones.
+// Arms in the order that FindNearestCache needs: the exact model, the artifact's arms, then other
+// caches that the server may have by mistake.
 struct ServedArms {
   std::vector<Arm> arms;
-  size_t num_own = 0;   // arms that serve the artifact correctly
-  GuestMethods faults;  // methods of some of the arms
+  size_t num_own = 0;   // arms that serve the artifact correctly: arms[1], arms[2], ...
+  GuestMethods faults;  // methods of the arms that simulate faults
 };
 
-// Returns the names of arms that serve an artifact, the headline's first: one per runtime with a
-// different cache, and OSCAR's. The artifact may lack what some of them need. Names may repeat.
+// Returns the names of arms with which a server may serve an artifact. The arms of the headline
+// choice come first. Then comes one runtime for each different cache, then "auto" and OSCAR's own
+// rotations. The artifact may lack what some of them need, and names may repeat.
 std::vector<std::string> ArmsOfArtifact(const Artifact& artifact);
 
-// Makes the arms of `own` and `others` (names), without those that the artifact or this program
-// does not support. Faults are variants of the first of `own`. Throws UsageError for latent
-// attention, InputError if no own arm is left.
+// Makes the arms named in `own` and `others`, except those that the artifact or this program does
+// not support. Adds caches that a misconfigured server may have: faulty variants of the first own
+// arm, and Hadamard. Throws UsageError for latent attention, InputError if no own arm is left.
 ServedArms MakeServedArms(const std::vector<std::string>& own,
                           const std::vector<std::string>& others, const MethodContext& context);
 
@@ -40,9 +42,9 @@ struct ServedText {
   int64_t prompt_tokens = 0;                    // in each sequence
 };
 
-// Returns errors of generated tokens by arm, sequence by sequence. The prompt predicts the first
-// token of each, so its cost is the same under every arm. `on_layer` is called after each layer and
-// returns whether to continue; if not, throws Interrupted.
+// Returns the errors of generated tokens for each arm, sequence by sequence. A sequence's first
+// generated token is predicted by the prompt, so it has the same errors under every arm. `on_layer`
+// is called after each layer; if it returns false, this throws Interrupted.
 std::vector<TokenErrors> ScoreServed(const LayerLoop& loop, const ServedText& text,
                                      const MethodContext& context, const std::vector<Arm>& arms,
                                      const std::function<bool(size_t layer_index)>& on_layer);

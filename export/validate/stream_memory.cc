@@ -16,7 +16,7 @@ StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype,
   int64_t row_values = 0;  // for a key and a value, over all heads
   for (const LayerSpec& layer : spec.layers) {
     const AttentionSpec& a = layer.attention;
-    // Latent attention keeps its row twice, as key and as value, and the positional part once.
+    // Latent attention keeps a row twice, as key and as value, and its positional part once.
     row_values = std::max(row_values, a.latent ? 2 * a.latent->rank + a.latent->rope_dim
                                                : a.num_kv_heads * (a.head_dim + a.v_head_dim));
   }
@@ -27,7 +27,7 @@ StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype,
   return {.num_streams = std::ssize(stream_tokens),
           .num_tokens = std::ranges::max(stream_tokens),
           .hidden = static_cast<double>(all_tokens * spec.hidden_size * element),
-          // Counts the original rows in `dtype` and the stored ones in float32.
+          // Counts original rows in `dtype` and stored rows in float32.
           .rows = streams * static_cast<double>(longest_text * row_values * (element + 4))};
 }
 

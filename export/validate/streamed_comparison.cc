@@ -19,10 +19,10 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kMostHeadDim = 256 / 2, kMostValueDim = 512 / 3;  // limits of the kernel
-// Rows whose exact keys are compared together, and bytes of kernel outputs at a time.
+// The rows whose exact keys are compared together, and the bytes of kernel outputs at a time.
 constexpr int64_t kBlockRows = 512, kOutputBytes = int64_t{256} << 20;
 
-// Whether the kernel's shared memory suffices. Consumer GPUs have too little for wide heads.
+// Whether the kernel's shared memory suffices. Consumer GPUs have too little for head_dim above 64.
 bool HasRoom(at::Device device, int64_t head_dim) {
   if (head_dim <= 64) return true;
   int bytes = 0;
@@ -39,7 +39,8 @@ const __nv_bfloat16* Data(const at::Tensor& x) {
 
 at::Tensor Twice(const at::Tensor& x) { return at::cat({x, x}, -1); }
 
-// Splits each value into two bf16 numbers, whose sum is x within a relative 2^-17.
+// Splits values into two bf16 numbers each, [high | low]. Their sum is x with a relative error of
+// at most 2^-17.
 at::Tensor InTwoParts(const at::Tensor& x) {
   const at::Tensor high = Bf16(x);
   return at::cat({high, Bf16(x - high)}, -1);
@@ -49,9 +50,9 @@ enum Result { kKl, kOutputErrorSq, kKTermSq, kVTermSq, kLogitErrorSq, kOutputSq,
 
 }  // namespace
 
-// The results of some rows over one part of the keys.
+// The results of some rows for a part of the keys.
 struct StreamedComparison::Part {
-  enum Field { kKl, kLogitErrorSq, kLogitSq, kLse, kLseOther, kFields };  // lse -inf: no key
+  enum Field { kKl, kLogitErrorSq, kLogitSq, kLse, kLseOther, kFields };  // lse without keys: -inf
   at::Tensor rows;    // [kFields, num_kv_heads, gqa_ratio, rows]
   at::Tensor output;  // [num_kv_heads, gqa_ratio, rows, dim]: P V
   at::Tensor other;   // P^ V
@@ -63,7 +64,8 @@ struct StreamedComparison::Part {
   }
 };
 
-// The tokens that a row may read exactly: the first ones, and each row's most recent ones.
+// The tokens that any row may read exactly: the first `sink` tokens, and the last `recent` tokens
+// up to the row.
 struct StreamedComparison::Reach {
   int64_t sink = 0, recent = 0;
 
@@ -78,10 +80,9 @@ struct StreamedComparison::Reach {
   bool any() const { return sink > 0 || recent > 0; }
 };
 
-// Inputs of the kernel that differ from the reference. One bf16 number would be too coarse, so each
-// value is the sum of two, and rows are wider than the heads. Keys are [high | low], which [q | q]
-// multiplies as their sum. Values are [v | v^ - v], with the difference also split into [high |
-// low].
+// The kernel's inputs for the compared cache. One bf16 number per value would be too coarse, so a
+// value is the sum of two, and rows are wider than the heads. Keys are [high | low], and [q | q]
+// times such a key is q times the sum. Values are [v | high | low], where high + low = v^ - v.
 struct StreamedComparison::Operands {
   at::Tensor q, k, v;  // undefined `q`: the reference's
 };
@@ -175,7 +176,7 @@ StreamedComparison::Part StreamedComparison::QuantizedPart(int64_t begin, int64_
           outputs[1].narrow(-1, dim, dim) + outputs[1].narrow(-1, 2 * dim, dim)};
 }
 
-// If `own_queries` is undefined, uses the reference's.
+// Compares the few keys that rows read exactly. Undefined `own_queries` are the reference's.
 StreamedComparison::Part StreamedComparison::ExactPart(int64_t begin, int64_t end,
                                                        const Reach& reach,
                                                        const StoredCache& stored,
@@ -225,7 +226,8 @@ StreamedComparison::Part StreamedComparison::ExactPart(int64_t begin, int64_t en
           weighted(p.scores, v), weighted(p_other.scores, v), shift};
 }
 
-// Returns [kResults, num_kv_heads, gqa_ratio, rows].
+// Joins the parts of the keys and the attention sinks. Returns [Result, num_kv_heads, gqa_ratio,
+// rows].
 at::Tensor StreamedComparison::Merge(std::span<const Part> parts) const {
   const auto weights = [&](Part::Field lse) {
     std::vector<at::Tensor> of_parts;
@@ -255,7 +257,8 @@ at::Tensor StreamedComparison::Merge(std::span<const Part> parts) const {
                     energy(output), logit_sq});  // in the order of Result
 }
 
-// Returns [kResults, num_kv_heads, gqa_ratio, tokens].
+// Compares all rows for one rule about exact tokens. Returns [Result, num_kv_heads, gqa_ratio,
+// tokens].
 at::Tensor StreamedComparison::CompareRows(const StoredCache& stored, const at::Tensor& own_queries,
                                            const ExactSides& exact) const {
   OSCAR_CHECK(!own_queries.defined() || own_queries.scalar_type() == at::kBFloat16);

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measures the same as RowComparison for all rows of a sequence, without a score matrix as wide as
-// the context. The kernel of export/cuda/attention_kl measures quantized keys; tensors measure the
-// few keys that a row reads exactly. A row's softmax is cut into these parts and the sink: KL(S ||
-// S^) is the KL of the parts' weights plus the weighted KL within each part. Keys and values go to
-// the kernel as two bf16 numbers each, so results have float32 precision.
+// the context. The kernel of export/cuda/attention_kl compares quantized keys; tensor operations
+// compare the few keys that a row reads exactly.
+//
+// A row's softmax consists of these two parts and the attention sink. KL(S || S^) is the KL between
+// the weights of the parts, plus the weighted KL within each part. The kernel gets keys and values
+// as two bf16 numbers each, so results have float32 precision.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,9 +22,9 @@ namespace oscar {
 
 class StreamedComparison {
  public:
-  // Whether the kernel supports the reference's rows, [tokens, heads, dim] each: bf16 on a GPU, key
-  // head dims up to 128 (64 if shared memory is short), value head dims up to 168, no latents.
-  // False in a build without the kernel.
+  // Whether the kernel supports the reference's rows, [tokens, heads, dim] each. It needs bf16 on a
+  // GPU, key heads of up to 128 values (64 if the GPU has little shared memory), value heads of up
+  // to 168, and no latent attention. Returns false in a build without the kernel.
   static bool Takes(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                     const at::Tensor& v);
 
@@ -31,7 +33,7 @@ class StreamedComparison {
 
   const ReferenceRows& reference() const { return reference_; }
   RowErrors NoErrors() const;  // errors of the reference itself
-  // Works like RowComparison::Compare. Own queries are [tokens, num_q_heads, dim] in bf16.
+  // Works like RowComparison::Compare. `own_queries` are [tokens, num_q_heads, dim] in bf16.
   std::vector<RowErrors> Compare(const StoredCache& stored, const at::Tensor& own_queries,
                                  std::span<const ExactSides> exact) const;
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The build without the kernels: nothing is streamed.
+// StreamedComparison in a build without the CUDA kernels: it supports no rows.
 #include "export/validate/streamed_comparison.h"
 #include "linalg/base/check.h"
 

@@ -18,7 +18,8 @@ namespace {
 constexpr int64_t kLogitBytes = int64_t{256} << 20;  // for one float32 matrix of logits
 constexpr int64_t kLeastRows = 16;
 
-// Returns how many logit rows to compare at once: all on a GPU, as many as fit the caches on a CPU.
+// Returns how many rows of logits to compare at once: all on a GPU, as many as fit into the caches
+// on a CPU.
 int64_t ComparedRows(at::Device device, int64_t rows, int64_t vocab_size) {
   constexpr int64_t kComparedBytes = 4 << 20;
   return device.is_cpu() ? std::clamp(kComparedBytes / (4 * vocab_size), int64_t{1}, rows) : rows;
@@ -37,10 +38,10 @@ at::Tensor IndexTensor(std::span<const ScoredToken> tokens, auto member, at::Dev
   return at::tensor(values, at::kLong).to(device);
 }
 
-// Rivals in rows of equal width, padded with a token that ranks below any other: [n, width]. Empty
-// if no token has rivals.
+// Rival ids, [n, width], in rows that are padded to equal width. `none` marks the padding. Empty if
+// no token has rivals.
 struct RivalIds {
-  at::Tensor ids, none;  // `none`: 1 where there is no rival
+  at::Tensor ids, none;  // `none`: 1 for padding
   at::Tensor any;        // [n] whether a token has rivals
 
   RivalIds Of(int64_t begin, int64_t end) const {
@@ -68,7 +69,8 @@ LogAndScores Softmax(const at::Tensor& logits) {
   return {log, log.exp()};
 }
 
-// Returns 1 where the id is likelier than its rivals, or without rivals the most likely token.
+// Returns 1 where the id is likelier than all of its rivals. Without rivals, it must be the most
+// likely token.
 at::Tensor IsFirst(const at::Tensor& log_q, const at::Tensor& top, const at::Tensor& ids,
                    const RivalIds& rivals) {
   const at::Tensor first = top.eq(ids);
@@ -157,7 +159,7 @@ MeanError MeanWithError(std::span<const double> values) {
 
 namespace {
 
-// Returns the member "token_probability": p^ - p of the token in the text.
+// Returns the member "token_probability": the change p^ - p of the probability of the text's token.
 measures::Distribution ProbabilityChange(const TokenErrors& arm, const TokenErrors& reference) {
   std::vector<double> changes, squares;
   for (size_t i = 0; i < arm.nll.size(); ++i) {
@@ -181,7 +183,7 @@ void AddErrors(const TokenErrors& arm, const TokenErrors& reference, measures::T
   std::vector<double> difference;
   for (size_t i = 0; i < nll.size(); ++i) difference.push_back(nll[i] - reference.nll[i]);
   text.token_kl.error = MeanWithError(kl).error;
-  // Uses d exp(x) = exp(x) dx.
+  // Error propagation: d exp(x) = exp(x) dx.
   text.perplexity_error = text.perplexity * MeanWithError(nll).error;
   text.ppl_ratio_error = text.ppl_ratio * MeanWithError(difference).error;
 }

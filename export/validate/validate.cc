@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longer than 400 lines because it is the sequence of one validation, of model or dump.
+// The steps of a validation of a model or a dump, in order. They belong together, so the file is
+// longer than 400 lines.
 #include "export/validate/validate.h"
 
 #include <ATen/ATen.h>
@@ -36,15 +37,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Tokens that a GPU runs at once; with fewer it would wait for launches. A recall sample of the
-// default length fits.
+// Tokens that a GPU processes at once. With fewer, it would wait for kernel launches. A recall
+// sample of the default length fits.
 constexpr int64_t kTokensAtOnce = 8192;
 
 int64_t NumExactTokens(const ValidationOptions& options) {
   return options.methods.windows.sink + options.methods.windows.recent;
 }
 
-// Throws InputError if no row is a headline row.
+// Chooses the rows to measure. Throws InputError if none of them counts in headline numbers.
 MeasuredRows RowsToMeasure(const std::vector<int64_t>& lengths, const CountedQueries& counted,
                            const ValidationOptions& options) {
   MeasuredRows rows{{}, options.methods.windows, options.resamples, options.seed};
@@ -75,13 +76,13 @@ std::string ClipRatios(const Arm& arm, const MethodContext::Options& options) {
   return fmt::format("keys {:g}, values {:g}", options.k_clip, options.v_clip);
 }
 
-// Returns the index of the arm of that name, or 0 (the exact model) if there is none.
+// Returns the index of the arm called `name`, or 0 (the exact model) if there is none.
 size_t IndexOf(const std::vector<Arm>& arms, std::string_view name) {
   const auto found = std::ranges::find(arms, name, &Arm::name);
   return found == arms.end() ? 0 : static_cast<size_t>(found - arms.begin());
 }
 
-// The part of a validation that is the same for a model and a dump.
+// The part that validations of a model and of a dump have in common.
 class Validation {
  public:
   Validation(const Artifact& artifact, const std::vector<LayerSpec>& layers,
@@ -123,7 +124,7 @@ class Validation {
     }
   }
 
-  // `tokens`: the context length for which bits per element are given.
+  // `tokens` is the context length for which bits per element are computed.
   Json ArmReport(size_t index, int64_t tokens) const {
     const Arm& arm = arms_[index];
     const CacheCost bits = arm.method->cost(context_, arm.options, tokens);
@@ -141,11 +142,11 @@ class Validation {
     return json;
   }
 
-  // `domains`: one per text. If the run has a single process, also calls FinishArms.
+  // `domains` has one name per text. A run with a single process also calls FinishArms.
   Json Report(const char* source, const std::string& compute_dtype, const Json& arms,
               const std::vector<std::string>& domains) const {
     Json names = Json::array();
-    Json clip = Json::object();  // the source of an arm's clip ratios
+    Json clip = Json::object();  // how an arm's clip ratios are set
     const MethodContext::Options& methods = options_.methods;
     for (const Arm& arm : arms_) {
       names.push_back(arm.name);
@@ -178,7 +179,7 @@ class Validation {
   }
 
  private:
-  // Keeps only the arms of this process. Returns their places among all arms.
+  // Keeps only the arms of this process and returns their indices among all arms.
   std::vector<size_t> TakeShare() {
     std::vector<size_t> places = ShareOfArms(options_.share, arms_.size(), recall_);
     std::vector<Arm> own;
@@ -199,14 +200,15 @@ class Validation {
   MeasuredRows rows_;
   std::string headline_;
   std::vector<size_t> recall_;  // indices into arms_
-  std::vector<size_t> places_;  // places of arms_ among the arms of all processes
+  std::vector<size_t> places_;  // indices of arms_ among the arms of all processes
   ValidationObserver observer_;
   Clock::time_point started_;
   bool stopped_ = false;
 };
 
-// Passes calls to the validation's own observer, and to another one that only watches. Reports the
-// progress of a layer, measured by its attention. `tokens`: of all streams.
+// Passes calls to the validation's own observer, and then to one that only watches
+// (ValidationHooks::beside). Reports a layer's progress as the share of the streams' `tokens` that
+// went through attention.
 class ObserverPair : public LayerObserver {
  public:
   ObserverPair(LayerObserver& first, const ValidationHooks& hooks, const std::vector<Arm>& arms,
@@ -246,7 +248,7 @@ class ObserverPair : public LayerObserver {
   int64_t tokens_, done_ = 0;
 };
 
-// Appends "text 1 of 4", ...
+// Appends names like "text 1 of 4".
 void AppendNames(const char* what, size_t count, std::vector<std::string>& names) {
   for (size_t i = 1; i <= count; ++i) names.push_back(fmt::format("{} {} of {}", what, i, count));
 }
@@ -315,8 +317,8 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   std::vector<int64_t> stream_tokens(validation.observer().num_streams(), needles_begin);
   if (!options.local_only) {
     for (const size_t arm : validation.recall_arms()) stream_tokens[arm] = num_tokens;
-    // The loop ends where the longest stream after the first ends, so one of them must include the
-    // recall samples even if only the exact model runs them.
+    // The loop ends with the longest stream other than stream 0. So another stream must include the
+    // recall samples, even if only the exact model runs them.
     if (validation.recall_arms().size() == 1) stream_tokens.back() = num_tokens;
   }
   const uint64_t available = device.is_cpu() ? AvailableHostBytes() : QueryMemory(device).free;
@@ -378,7 +380,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
           TextReport(own, own_errors[arm], own_errors[0], options.resamples, options.seed);
     }
     verdict_text = VerdictText(reports[0], data.builtin);
-    std::vector<at::Tensor> of_recall;  // final hidden states; the exact model's come first
+    std::vector<at::Tensor> of_recall;  // final hidden states; the exact model's are first
     for (const size_t arm : validation.recall_arms()) of_recall.push_back(streams[arm]);
     const auto score = [&](std::span<const NeedleSample> samples, int64_t first_row,
                            auto report_of_arm) -> Json {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A validation compares every arm with the unquantized model on held-out text, in one pass over the
-// weights. With a dump it measures only local errors, without the model. It makes the "arms" and
-// "settings" of report.json's member "validation" (export/report/schema.md).
+// A validation compares every arm (a way to store the cache) with the unquantized model on held-out
+// text, in one pass over the weights. On a dump it measures only local errors, without the model.
+// It makes most of report.json's member "validation" (export/report/schema.md).
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct ValidationOptions {
   int64_t rows_per_sequence = 320;  // query rows where attention is compared; 0: all
   bool measure_in_float32 = false;  // instead of float64
   bool round_to_bf16 = true;        // rounds queries, keys and values, as a bf16 cache does
-  bool local_only = false;          // no error propagation, hence no perplexity and no needles
+  bool local_only = false;          // each layer gets exact inputs: no perplexity, no needles
   int64_t score_from = -1;          // first scored token of each text, if its query sees a
                                     // quantized key; -1: after a quarter
   int64_t resamples = 1000;         // for bootstrap intervals
@@ -42,22 +42,23 @@ struct ValidationOptions {
 
 struct ValidationHooks {
   std::function<void(size_t layers_done, size_t num_layers, double seconds)> on_layer;
-  // Called often with the part of the current layer that is done, in [0, 1], and the current work.
+  // Called often with the finished share of the current layer, in [0, 1], and the current work.
   std::function<void(double part, const std::string& doing)> on_part = {};
-  // Called after the last layer with the part of the next tokens that is scored.
+  // Called after the last layer with the scored share of the next tokens.
   std::function<void(double part, const std::string& what)> on_scored = {};
   std::function<bool()> stop_requested;                                // called after each layer
-  std::function<void(const std::string& arm, double seconds)> on_arm;  // at the end, for its caches
+  std::function<void(const std::string& arm, double seconds)> on_arm;  // at the end: time of caches
   LayerObserver* beside = nullptr;  // called after the validation's observer, with the same data
-  // For a model: the directory from which a stopped run resumes. Up to 10 s of work may be lost, or
-  // 20 times the time for storing its hidden states. Null: the run starts anew.
+  // For a model: the directory from which a stopped run resumes; null: the run cannot resume. A
+  // killed run loses the layers since the last write: about 10 s of work, or 20 times the duration
+  // of a write if that is longer.
   JobDirectory* job = nullptr;
 };
 
 // The data of a validation. Texts are scored, and attention is compared on them. Own words are only
-// scored. Needles, tool calls and continuations are scored with some of the arms. In texts and own
-// words, only tokens whose query sees a quantized key count. The calibration text runs through the
-// exact model, for methods that are fitted to rows.
+// scored. In both, only tokens whose query sees a quantized key count. Needles, tool calls and
+// continuations are scored with some of the arms. Calibration text runs through the exact model,
+// for methods that are fitted to rows.
 struct ValidationData {
   std::vector<std::vector<int32_t>> texts;
   std::vector<std::vector<int32_t>> own_words = {};  // sampled from the model at temperature 1
@@ -66,28 +67,30 @@ struct ValidationData {
   bool builtin = true;                    // whether `texts` are built in, not chosen by the user
   std::vector<NeedleSample> needles = {};
   std::vector<NeedleSample> tool_calls = {};
-  // Texts that begin with a prefix of `prefix_tokens` tokens. The rest is the exact model's own
-  // most likely tokens.
+  // Texts that the exact model continued with its most likely tokens, after a prefix of
+  // `prefix_tokens` tokens.
   std::vector<std::vector<int32_t>> continuations = {};
   int64_t prefix_tokens = 0;
   std::vector<std::vector<int32_t>> calibration = {};
 };
 
-// Returns the options of methods on a model: those of `options`, and the model's weights, which are
-// read on demand.
+// Returns `options.methods`, extended by the model's weights, which are read on demand.
 MethodContext::Options MethodOptions(const ValidationOptions& options, const Checkpoint& checkpoint,
                                      const ModelSpec& spec);
 
-// Returns {"source", "settings", "headline_arm", "arms", "by_distance", "verdict_text", "recall",
-// "tool_call"}, the last three if they apply. Throws the errors of reading the artifact and the
-// model; UsageError for unknown arms; ResourceError if the arms' hidden states do not fit into
-// memory; Interrupted if a stop was requested.
+// Returns {"source", "settings", "headline_arm", "arms"}, and if they apply "by_distance",
+// "verdict_text", "recall", "tool_call" and "capacity".
+//
+// Throws UsageError for unknown arms, ResourceError if the arms' hidden states do not fit into
+// memory, and Interrupted if a stop was requested. Errors of reading the artifact and the model are
+// passed on.
 Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
                    at::ScalarType dtype, const ValidationData& data, const Artifact& artifact,
                    const ValidationOptions& options, const ValidationHooks& hooks);
 
-// Measures local errors on all sequences of a dump, for methods that need no calibration text.
-// `domains`: one per sequence; empty: all sequences are of one domain.
+// Measures local errors on all sequences of a dump. A dump has no calibration text, so lists of
+// arms leave out methods that need it. `domains` has one name per sequence; if it is empty, all
+// sequences are of one domain.
 Json ValidateDump(AttentionSource& source, const CountedQueries& counted, const Artifact& artifact,
                   const ValidationOptions& options, const ValidationHooks& hooks,
                   const std::vector<std::string>& domains = {});

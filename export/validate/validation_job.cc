@@ -12,8 +12,8 @@
 namespace oscar {
 namespace {
 
-// Writing the hidden states of all arms takes longer than a fast layer. It may take at most a
-// twentieth of the time.
+// Writing the hidden states of all arms can take longer than a fast layer, so it is not done after
+// every layer. The pauses between writes make it at most a twentieth of the run time.
 constexpr std::chrono::seconds kKeepEvery{10};
 constexpr int kTimesWriting = 20;
 
@@ -36,7 +36,8 @@ size_t ValidationJob::Resume(std::span<at::Tensor> streams) {
   return added_;
 }
 
-// Whether a run may resume after this layer: no later layer and no arm needs rows of earlier ones.
+// Whether a run may resume after this layer. It may not if later layers read keys and values of
+// earlier layers, or if an arm needs the rows that its cache returned in the previous layer.
 bool ValidationJob::CanStartAfter(size_t layer_index) const {
   if (layer_index + 1 >= spec_.layers.size() || observer_.ReadsLayerBefore()) return false;
   const int next = spec_.layers[layer_index + 1].layer_id;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finished layers of a validation, stored on disk: their results, and every stream's hidden states
-// that enter the next layer.
+// Stores finished layers of a validation on disk, so that it can be resumed: their results, and the
+// hidden states of every stream that enter the next layer.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,13 +18,13 @@ namespace oscar {
 
 class ValidationJob {
  public:
-  // Keeps references. Without a job this class does nothing.
+  // Keeps references. If `job` is null, this class does nothing.
   ValidationJob(JobDirectory* job, const ModelSpec& spec, ValidationObserver& observer);
 
-  // Returns the first layer to run. Puts the results of earlier layers into the observer and their
-  // hidden states into `streams`. Throws InputError for files of another validation.
+  // Returns the first layer to run. Loads the results of earlier layers into the observer and the
+  // hidden states after them into `streams`. Throws InputError for files of another validation.
   size_t Resume(std::span<at::Tensor> streams);
-  // Stores the layers up to this one if the run is stopping, or has not stored any for a while.
+  // Stores all finished layers if the run is stopping, or if the last write was long enough ago.
   void AfterLayer(size_t layer_index, std::span<const at::Tensor> streams, bool stopping);
 
  private:
@@ -35,8 +35,8 @@ class ValidationJob {
   JobDirectory* job_;
   const ModelSpec& spec_;
   ValidationObserver& observer_;
-  size_t added_ = 0;             // number of layers in the job
-  Clock::time_point next_ = {};  // when layers are stored again
+  size_t added_ = 0;             // number of layers on disk
+  Clock::time_point next_ = {};  // time of the next write
 };
 
 }  // namespace oscar

@@ -19,15 +19,16 @@
 namespace oscar {
 namespace {
 
-// Returns the size of one score matrix, large enough to keep a GPU busy. A CPU's caches hold
-// several, and the rows of a slice end at nearly the same key.
+// Returns the size of a score matrix. On a GPU it is large enough to keep the GPU busy. On a CPU a
+// few of them fit into the CPU's caches; the rows of such a small slice also see nearly the same
+// keys.
 int64_t ScoreBytes(at::Device device) { return device.is_cpu() ? 4 << 20 : 256 << 20; }
 
-// Sequences of at least this length are compared without score matrices if all rows are measured.
+// If all rows are measured, sequences of at least this many tokens need no score matrices.
 constexpr int64_t kStreamedTokens = 2048;
 
-// Returns the memory of caches that are compared at once. Each batch recomputes the reference's
-// scores.
+// Returns the size of the caches that are compared in one batch. Every batch computes the
+// reference's scores again.
 int64_t BatchBytes(at::Device device) { return int64_t{device.is_cpu() ? 2 : 8} << 30; }
 
 int64_t BytesOf(const RowComparison::Prepared& stored) {
@@ -42,7 +43,7 @@ at::Tensor RowsOf(const at::Tensor& x, const std::vector<int64_t>& positions) {
   return x.index_select(0, at::tensor(positions, at::kLong).to(x.device(), /*non_blocking=*/true));
 }
 
-// Adds its lifetime to `seconds`.
+// Adds the time from construction to destruction to `seconds`.
 class ArmClock {
  public:
   explicit ArmClock(double& seconds) : seconds_(seconds) {}
@@ -96,8 +97,8 @@ void ValidationObserver::OnLayerBegin(const LayerSpec& layer) {
   for (ArmErrors& errors : end_to_end_) errors.BeginLayer(layer);
 }
 
-// Makes one cache for each group of arms, whose time is charged to the first of them. Each arm of a
-// group has its own exact tokens.
+// Makes the caches of the current layer. The arms of a group share one cache, whose time is charged
+// to the first of them, but each has its own exact tokens.
 const std::vector<LayerCache>& ValidationObserver::LayerCaches() {
   if (!caches_.empty()) return caches_;
   caches_.resize(arms_.size());
@@ -173,14 +174,15 @@ void ValidationObserver::OnAttention(const AttentionView& view) {
   }
 }
 
-// `arms`: a group. `rows`: the reference's rows in the measuring type.
+// `arms` are a group (groups_). `rows` are the reference's rows in the measuring type.
 ValidationObserver::Comparison ValidationObserver::CompareLocally(const std::vector<size_t>& arms,
                                                                   int64_t sequence,
                                                                   const Streams& reference,
                                                                   const CacheSides& rows,
                                                                   const CacheEnergy& energy) {
   const std::vector<LayerCache>& caches = LayerCaches();
-  // Arms without windows do not read the exact rows, so the first arm with windows determines them.
+  // Takes the first arm of the group that reads exact rows, because arms without windows do not
+  // read them.
   const auto shows_exact = [&](size_t arm) { return ExactOf(caches[arm]).any(); };
   const auto found = std::ranges::find_if(arms, shows_exact);
   const LayerCache& cache = caches[found == arms.end() ? arms[0] : *found];

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The pickle dialect of torch.save, defined once for reader and writer: opcodes, globals and
-// limits. Trap: this is an allow-list. An opcode or global that is not listed is refused; adding
-// one needs a reason why it can only build data.
+// limits. Trap: this is an allow-list. Anything else is refused. Add an opcode or global only if it
+// cannot do more than build data.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ inline constexpr size_t kMaxMemo = size_t{1} << 16;     // memo slots
 inline constexpr size_t kMaxStack = size_t{1} << 16;    // stack objects
 inline constexpr size_t kMaxObjects = size_t{1} << 17;  // objects made while reading
 
-// All opcodes that torch.save's protocol 2 emits for data. Source: Python's Lib/pickletools.py.
+// The opcodes that torch.save emits for data with protocol 2. Source: Python's Lib/pickletools.py.
 enum Opcode : unsigned char {
   kProto = 0x80,
   kStop = '.',

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stack machine of pickle, reduced to data. A container may be changed only while nothing
-// refers to it yet (picklers fill it right after making it). This rules out cycles and makes the
-// depth and expanded size of a value final when it is first used.
+// The stack machine of pickle, reduced to data. A container may change only until another object
+// refers to it; picklers fill a container right after making it. So there are no cycles, and a
+// value's depth and expanded size are final when it is first used.
 #include "export/formats/pt/pickle_reader.h"
 
 #include <fmt/format.h>
@@ -90,7 +90,7 @@ class Machine {
     return items;
   }
 
-  // Makes `child` a part of `parent`. Both limits are checked here and nowhere else.
+  // Makes `child` a part of `parent`. Depth and size are limited only here.
   const PtValue* Adopt(Object* parent, Object* child) {
     if (child->value == nullptr) Fail("a storage or global outside a tensor");
     child->used = true;
@@ -105,7 +105,8 @@ class Machine {
     return child->value;
   }
 
-  // Returns the container of type T on top of the stack, to which nothing refers yet.
+  // Returns the container on top of the stack. Throws InputError if it is not of type T, or if
+  // another object already refers to it.
   template <typename T>
   T* Container() const {
     Object* top = stack_.empty() ? nullptr : stack_.back();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connects the pickle's claims to the archive's records. Sizes are multiplied with overflow checks
-// and compared with records before anything is allocated.
+// Checks what the pickle says about tensors against the archive's records. Sizes are multiplied
+// with overflow checks and compared with the records before anything is allocated.
 #include "export/formats/pt/pt_file.h"
 
 #include <fmt/format.h>
@@ -74,7 +74,8 @@ bool IsContiguous(const PtTensor& tensor) {
   return true;
 }
 
-// Calls visit(element index into the storage) for each element in logical row-major order.
+// Calls visit(index) for each element in logical row-major order; index is its position in the
+// storage.
 template <typename Visit>
 void ForEachElement(const PtTensor& tensor, Visit visit) {
   const int64_t count = PtFile::Count(tensor);
@@ -174,13 +175,14 @@ void PtFile::CheckTensors() const {
     }
     const auto count = CheckedCount(tensor->shape);
     if (!count) fail("the element count overflows");
-    int64_t last = static_cast<int64_t>(tensor->offset);  // index of the last element, then the end
+    int64_t last = static_cast<int64_t>(tensor->offset);  // the loop moves it to the last element
     bool overflow = false;
     for (size_t d = 0; *count > 0 && d < tensor->shape.size(); ++d) {
       int64_t step = 0;
       overflow |= __builtin_mul_overflow(tensor->shape[d] - 1, tensor->strides[d], &step);
       overflow |= __builtin_add_overflow(last, step, &last);
-      // The loop over elements steps one past the end of a dimension before it returns.
+      // ForEachElement adds the last stride of a dimension before it goes back to the first
+      // element.
       overflow |= __builtin_mul_overflow(tensor->shape[d], tensor->strides[d], &step);
       overflow |= step > int64_t{1} << 62;
     }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A .pt file: archive, pickle and storages, opened and checked together. Trap: tensors are views.
-// Several may share a storage, be strided or begin at an offset, and all of that is valid, so
-// values must be read through this class and never directly from a record.
+// A .pt file, whose archive, pickle and storages are checked together when it is opened. Trap:
+// tensors are views. They may share a storage, be strided or have an offset, so read values through
+// this class and never directly from a record.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +29,9 @@ using FloatTensorPtr = std::shared_ptr<const FloatTensor>;
 
 class PtFile {
  public:
-  // Opens a file. Throws InputError naming it if the archive, the pickle, the byte order, the
-  // version or a storage is not as torch.save writes it, or a tensor exceeds its storage. All
-  // tensors together may expand to at most 16 times the file's size.
+  // Opens a file. Throws InputError naming it unless archive, pickle, byte order, version and
+  // storages are as torch.save writes them and all tensors lie inside their storages. All tensors
+  // together may be at most 16 times as large as the file, or 1 MiB.
   static PtFile Open(const std::filesystem::path& path) { return Open(MappedFile::Open(path)); }
   static PtFile Open(MappedFile file);
 
@@ -43,8 +43,8 @@ class PtFile {
   static int64_t Count(const PtTensor& tensor);  // number of elements
   // Returns the elements in logical row-major order, in the tensor's own dtype, little-endian.
   std::vector<std::byte> RawBytes(const PtTensor& tensor) const;
-  // Convert the elements. Throw InputError naming `what` unless the dtype is a float of 16, 32 or
-  // 64 bits.
+  // These convert the elements. They throw InputError naming `what` unless the dtype is a float of
+  // 16, 32 or 64 bits.
   std::vector<float> Floats(const PtTensor& tensor, std::string_view what) const;
   std::vector<double> Doubles(const PtTensor& tensor, std::string_view what) const;
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names and JSON forms of unpickled values. Recursion here relies on PtTree's depth limit.
+// Names of unpickled values, and their JSON. Recursion relies on PtTree's depth limit.
 #include "export/formats/pt/pt_value.h"
 
 #include <cmath>
@@ -66,7 +66,7 @@ std::string_view TorchDTypeName(DType dtype) {
     case DType::kF6E3M2:
     case DType::kF8E4M3Fnuz:
     case DType::kF8E5M2Fnuz:
-      break;  // the reader allows no storage of this class
+      break;  // the reader refuses storages of these types
   }
   OSCAR_CHECK(false);
   return "";

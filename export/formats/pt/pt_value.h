@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The content of a .pt file after unpickling: none, bool, int, float, string, list, tuple, dict and
-// references to tensors. Values belong to a PtTree and are shared, never copied. Sharing makes the
-// tree a graph. PtTree guarantees that it is at most kMaxDepth deep and that walking it by value
-// visits at most kMaxExpandedNodes nodes, so a plain recursive walk is safe. Its output is limited
-// too: a node becomes at most 128 bytes of JSON.
+// The content of a .pt file after unpickling: None, bool, int, float, string, list, tuple, dict and
+// references to tensors. Values belong to a PtTree, and several containers may refer to the same
+// value. The tree is at most kMaxDepth deep, and a walk that follows every reference visits at most
+// kMaxExpandedNodes nodes, so a plain recursive walk is safe. Its output is limited too: a node
+// becomes at most 128 bytes of JSON.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace oscar {
 struct PtValue;
 struct PtNone {};
 
-// A strided view into a storage record. It is checked against the record when the file is opened.
+// A strided view into a storage record. PtFile checks it against the record.
 struct PtTensor {
   std::string storage;  // key of the record "data/<storage>"
   DType dtype{};

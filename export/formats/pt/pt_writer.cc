@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pickle half of torch.save: values without a memo, tensors as _rebuild_tensor_v2 over
-// persistent storage ids. A plain `dict` must be exactly EMPTY_DICT + SETITEMS, because a type tag
-// makes torch.load(weights_only=True) refuse the file.
+// The pickle part of torch.save. Values are written without a memo, tensors as calls of
+// _rebuild_tensor_v2 with persistent storage ids. A `dict` must be exactly EMPTY_DICT + SETITEMS:
+// torch.load(weights_only=True) refuses a file with a type tag.
 #include "export/formats/pt/pt_writer.h"
 
 #include <fmt/format.h>
@@ -123,7 +123,7 @@ class Pickler {
     WriteView(tensor, storages_.size() - 1);
   }
 
-  // Writes a whole storage as a contiguous tensor.
+  // Writes a contiguous tensor that covers the whole storage.
   void WriteView(const TensorBytes& tensor, size_t storage) {
     int64_t count = 1;
     for (const int64_t size : tensor.shape) count *= size;

@@ -3,8 +3,8 @@
 //
 // Writes .pt files that torch.load(weights_only=True) and our own reader load: plain dicts with int
 // or str keys, lists, numbers, strings, None and tensors. The bytes depend only on the value. Trap:
-// tensors given as the same FloatTensorPtr share a storage in the file; a TensorBytes only points
-// to its values.
+// tensors with the same FloatTensorPtr share a storage in the file. A TensorBytes does not own its
+// values.
 #pragma once
 
 #include <cstddef>
@@ -44,11 +44,13 @@ struct PtOut {
   PtOut(const char* text) : data(std::string(text)) {}  // NOLINT(google-explicit-constructor)
 };
 
-// Converts JSON as Python's json.load does. Throws InputError for unsigned numbers beyond int64.
+// Converts JSON to the types that Python's json.load returns. Throws InputError for integers beyond
+// int64.
 PtOut PtFromJson(const Json& json);
 
-// Writes `value` atomically. Records are named after `prefix` (torch uses the file name's stem).
-// Throws InputError if the value nests deeper than readers accept or is too large for the format.
+// Writes `value` atomically. The names of records begin with `prefix`; torch uses the stem of the
+// file's name. Throws InputError if the value nests deeper than readers accept or is too large for
+// the format.
 void WritePt(const std::filesystem::path& path, const PtOut& value, std::string_view prefix);
 
 }  // namespace oscar

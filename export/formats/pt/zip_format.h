@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of the ZIP format that torch.save uses (APPNOTE 6.3.10), defined once for reader and
-// writer: signatures, sizes, flags. Every multi-byte field is little-endian and unaligned.
+// The parts of the ZIP format that torch.save uses (APPNOTE 6.3.10), defined once for reader and
+// writer: signatures, sizes and flags. Multi-byte fields are little-endian and unaligned.
 #pragma once
 
 #include <cstddef>

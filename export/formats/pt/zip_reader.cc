@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads backwards from the end record, then walks the local headers in file order: each must begin
-// where the one before it ended, so nothing can hide between them. All arithmetic on claimed
-// offsets is 64-bit and compared with the file's size before it is used.
+// Reads the end record and the central directory, then walks the local headers in file order. Each
+// header must begin where the previous record ended, so nothing can hide between records. Offsets
+// from the file are compared with its size in 64-bit arithmetic before they are used.
 #include "export/formats/pt/zip_reader.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// One entry as described in the central directory.
+// An entry of the central directory.
 struct Entry {
   std::string name;
   uint16_t flags = 0, method = 0, time = 0, date = 0;
@@ -61,7 +61,7 @@ class Parser {
     return entries;
   }
 
-  // Walks local headers, data and descriptors. Returns where each entry's data begins.
+  // Walks the local headers, data and descriptors. Returns the offset of each entry's data.
   std::vector<uint64_t> CheckLayout(const std::vector<Entry>& entries) const {
     std::vector<size_t> order(entries.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -119,7 +119,7 @@ class Parser {
     return directory;
   }
 
-  // Returns where the zip64 end record begins. The directory must end there.
+  // Returns the offset of the zip64 end record, where the directory must end.
   uint64_t ReadEnd64(uint64_t locator, Directory* directory) const {
     if (locator < zip::kEnd64Bytes) Fail("no room for a zip64 end record");
     const uint64_t at = locator - zip::kEnd64Bytes;
@@ -163,7 +163,8 @@ class Parser {
   }
 
   // torch.load(weights_only=True) recognizes TorchScript by constants.pkl (torch/serialization.py,
-  // _is_torchscript_zip). The program itself is in code/, even if constants.pkl was removed.
+  // _is_torchscript_zip). The program itself is in code/, so code/ is refused even without
+  // constants.pkl.
   void CheckIsNoProgram(std::string_view name) const {
     const std::string_view record = name.substr(name.find('/') + 1);
     if (record != "constants.pkl" && !record.starts_with("code/")) return;
@@ -204,7 +205,8 @@ class Parser {
     if (bad) Fail(fmt::format("unsafe record name '{}'", name));
   }
 
-  // Returns where the data begins. `next`: where the following record or the directory begins.
+  // Returns the offset of the entry's data. `next` is the offset of the next record, or of the
+  // directory.
   uint64_t CheckLocal(const Entry& entry, uint64_t next) const {
     const std::string name = Escaped(entry.name);
     const uint64_t at = entry.header_offset;
@@ -246,8 +248,8 @@ class Parser {
     return Get<uint64_t>(at + 8) == entry.size && Get<uint64_t>(at + 16) == entry.size;
   }
 
-  // Reads extra fields: torch.save's padding, and zip64. The latter must hold exactly those
-  // `fields` (null: absent) whose 32-bit value is saturated.
+  // Reads the extra fields: torch.save's padding and zip64. A field whose 32-bit value is saturated
+  // must have its 64-bit value in zip64. Null `fields` do not exist in this header.
   void ReadExtra(uint64_t at, uint64_t size, std::string_view name,
                  std::vector<uint64_t*> fields) const {
     std::erase_if(fields, [](const uint64_t* f) { return f == nullptr || *f != zip::kMax32; });

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// ZIP archives as torch.save writes them, and no others: stored entries under one prefix,
-// consistent headers and directory, correct CRCs, and no unexplained bytes. Trap: published files
-// have zero sizes and CRCs in their local headers (a data descriptor follows the data). The central
-// directory counts, and it must agree with the descriptor.
+// Reads ZIP archives as torch.save writes them, and refuses all others: stored entries under one
+// prefix, consistent headers and directory, correct CRCs, and no unexplained bytes. Trap: published
+// files have zero sizes and CRCs in their local headers, because a data descriptor follows the
+// data. The central directory has the real values, and the descriptor must agree with it.
 #pragma once
 
 #include <cstddef>
@@ -30,10 +30,10 @@ struct ZipRecord {
 
 class ZipReader {
  public:
-  // Reads the file once and checks every CRC. Throws InputError naming the file, the record if
-  // there is one, what was expected and what was found. Refuses programs (TorchScript),
-  // compression, encryption, comments, several volumes, overlaps, gaps, repeated or unsafe names,
-  // and sizes beyond the file.
+  // Reads the file once and checks every CRC. Throws InputError that names the file, the record if
+  // there is one, and what was expected and found. Refuses programs (TorchScript), compression,
+  // encryption, comments, archives of several volumes, overlapping records, gaps, repeated or
+  // unsafe names, and sizes beyond the file.
   static ZipReader Open(const std::filesystem::path& path) { return Open(MappedFile::Open(path)); }
   static ZipReader Open(MappedFile file);
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layout of caffe2::serialize::PyTorchStreamWriter over miniz. Padding is an extra field, so
-// it is at least 4 bytes, even where the data would be aligned without it.
+// Follows the layout of caffe2::serialize::PyTorchStreamWriter over miniz. Padding is an extra
+// field, so it takes at least 4 bytes, even if the data would be aligned without it.
 #include "export/formats/pt/zip_writer.h"
 
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes the archive that torch.save writes, byte for byte: stored entries, data at multiples of 64
-// bytes, sizes in data descriptors, and always a zip64 end record. Torch zeroes sizes and CRCs in
-// local headers, and so does this, because tests compare our bytes with published files.
+// Writes the same bytes as torch.save: stored entries, data at multiples of 64 bytes, sizes in data
+// descriptors, and always a zip64 end record. Local headers have zero sizes and CRCs like torch's,
+// because tests compare our bytes with published files.
 #pragma once
 
 #include <cstddef>
