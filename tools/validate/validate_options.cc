@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longer than 400 lines because it is one table.
+// This file is longer than 400 lines because it is one table. Reports store the options' keys and
+// values, so no key or meaning may change.
 //
 // Reports store the keys and their meanings, so nothing may be renamed.
 #include "tools/validate/validate_options.h"
@@ -393,7 +394,7 @@ void AddOtherOptions(OptionTable& table, ValidateOptions* options) {
                                    .scope = OptionScope::kRun});
 }
 
-// Adds rules against options that do not make sense together, with the reasons.
+// Adds rules against options that contradict each other, with the reasons.
 void AddRules(OptionTable& table) {
   table.OnlyWith({"table_rows", "table_into"}, "combine");
   for (const Option& option : table.options()) {

@@ -32,8 +32,8 @@ void LintRotations(std::span<const float> values, int64_t count, int64_t dim, do
                    const LintPlace& place, LintSink* sink);
 
 // Adds the findings not-finite, negative-eigenvalue, degenerate and few-tokens for each head.
-// `values`: [count, dim], in any order. Equal eigenvalues get no finding, because they
-// come from rotations that were made without data.
+// `values`: [count, dim], in any order. Equal eigenvalues get no finding, because they come from
+// rotations that were made without data.
 //
 // The rank is the number of eigenvalues above kRankFloor times the largest. Upstream accumulates in
 // float64, so a direction that no token used has an eigenvalue of about 1e-16 times the largest.

@@ -40,8 +40,8 @@ class ScopedDescriptor {
   int descriptor_;
 };
 
-// Returns the number of bytes read, 0 at the end. A failing disk is a ResourceError and not a wrong
-// content, because the content is then unknown.
+// Returns the number of bytes read, 0 at the end. Throws ResourceError if reading fails, because
+// the content is then unknown and need not be wrong.
 size_t ReadPiece(int descriptor, std::span<std::byte> piece, const fs::path& path) {
   for (;;) {
     const ssize_t n = read(descriptor, piece.data(), piece.size());
