@@ -199,8 +199,8 @@ BenchCheck CheckPrefill(const Setup& setup) {
         2 * rows.size(), cudaMemcpyDeviceToHost));
     return rows;
   };
-  // To get the rotated rows, writes them again into another layer's cache, so that this layer's
-  // does not change.
+  // Writes the same tokens into another layer's cache to get the rotated rows, so that this layer's
+  // cache does not change.
   WriteOptions options = setup.Options();
   options.rotated_k = k_rotated.data();
   options.rotated_v = v_rotated.data();

@@ -28,7 +28,7 @@ struct CacheTypesWanted {
 void CheckCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& input);
 
 // Returns serving.cache_types of report.json (export/artifact/cache_type_record.h). All layers must
-// be done. Throws Interrupted; the finished layers stay in the job.
+// be done. Throws Interrupted if stopped; the finished layers stay in the job.
 Json PlanCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& input,
                     const HeldOutSplit& split, const JobDirectory& job, CommandContext& context);
 

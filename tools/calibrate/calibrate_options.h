@@ -67,10 +67,10 @@ struct CalibrateOptions {
 };
 
 // Moves --for and --bits into the calibration's options. If --for names a runtime with per-layer
-// types, --bits becomes their budget, and the headline choice is the one for `any`. Otherwise
-// --bits may be a list, which adds a choice for `any` at each budget; the first budget is also the
-// headline's if its consumer supports it. Throws UsageError for a bad list, or if the two options
-// conflict.
+// types, --bits becomes their budget, and the headline (the artifact's main choice) is the one for
+// `any`. Otherwise --bits may be a list, which adds a choice for `any` at each budget; the first
+// budget is also the headline's if its consumer supports it. Throws UsageError for a bad list, or
+// if the two options conflict.
 CalibrateOptions Resolved(CalibrateOptions options);
 
 void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options);

@@ -20,8 +20,8 @@ namespace {
 
 constexpr int64_t kLeastTokens = 768, kLeastOfText = 1024;
 // If a trial has fewer tokens than this, only whole bit widths are measured, and the costs of
-// others are interpolated. The noise of measuring all of them would lose more
-// (export/simulate/RESULTS.md).
+// others are interpolated. Their measurements would be so noisy that they do more harm than
+// interpolation (export/simulate/RESULTS.md).
 constexpr int64_t kTokensForAllWidths = 4096;
 
 // Returns the sides (the keys or the values of a layer) that each cause a tenth or more of the

@@ -47,8 +47,8 @@ PassTexts TextsOf(const CalibrationInput& input, const HeldOutSplit& split, size
 void DoPass(const char* what, const PassText& text, NextTokenRun& run, CommandContext& context,
             const std::function<void()>& work);
 
-// Allocates the bits of the draft's choices. Throws Interrupted; the finished layers stay in the
-// job.
+// Allocates the bits of the draft's choices. Throws Interrupted if stopped; the finished layers
+// stay in the job.
 void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
                      const JobDirectory& job, ArtifactDraft& draft, CommandContext& context);
 

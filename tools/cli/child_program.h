@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs another program of this package and waits for it. Programs without LibTorch run one that has
-// it this way.
+// Runs another program of this package and waits for it. Programs without LibTorch use this to run
+// one that has it.
 #pragma once
 
 #include <filesystem>

@@ -41,8 +41,8 @@ struct CommandContext {
   Json config;             // OptionTable::Stored(), which the artifact holds
   bool dry_run;            // only print the plan
   // After this call, if a stop is requested and the command does not stop within this time, the
-  // process ends as if it were killed, and prints how to resume. For commands whose files survive
-  // that.
+  // process ends as if it were killed, and prints how to resume. Only for commands whose files
+  // survive that.
   std::function<void(std::chrono::milliseconds)> stop_within = [](std::chrono::milliseconds) {};
 };
 

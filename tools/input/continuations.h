@@ -3,8 +3,8 @@
 //
 // --reasoning of oscar-validate: the model continues prefixes of the text greedily with an exact
 // cache. An arm (a configuration that is measured) would generate the same tokens up to the first
-// one that it would choose differently. So one pass over the exact model's continuation finds that
-// token. Stop tokens do not end a continuation, so that all have the same length.
+// one that it would choose differently. Running the arm once over the exact model's continuation
+// finds that token. Stop tokens do not end a continuation, so that all have the same length.
 #pragma once
 
 #include <cstdint>

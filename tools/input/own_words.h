@@ -31,7 +31,7 @@ void AddOwnWordsOptions(OptionTable& table, OwnWordsArguments* own);
 struct OwnWordsRequest {
   OwnWordsArguments arguments;
   int64_t exact_tokens =
-      0;  // kept by the windows; a default text has four times as many, at least 512
+      0;  // tokens in the windows; a default text has four times as many, at least 512
   uint64_t seed = 0;
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Implements oscar-validate --kernels. Builds without the kernels link a version that refuses. The
+// Implements oscar-validate --kernels. In a build without the kernels, MakeKernelCheck throws. The
 // check uses the first sequences of the run, so texts must come before needles.
 #pragma once
 

@@ -3,8 +3,6 @@
 //
 // This file is longer than 400 lines because it is one table. Reports store the options' keys and
 // values, so no key or meaning may change.
-//
-// Reports store the keys and their meanings, so nothing may be renamed.
 #include "tools/validate/validate_options.h"
 
 #include <fmt/format.h>

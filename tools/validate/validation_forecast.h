@@ -33,8 +33,8 @@ struct Forecast {
   Json ToJson() const;  // seconds and their range, in total and for each part
 };
 
-// Forecasts a validation. `options`: as passed to ValidateModel. Spends about two seconds on
-// probes, or on a large model the time of a few layers on a short text.
+// Forecasts a validation. `options`: as passed to ValidateModel. Takes about two seconds, or for a
+// large model the time of a few layers on a short text.
 Forecast ForecastValidation(const ValidationOptions& options, const Artifact& artifact,
                             const ValidationInput& input, const OwnWordsPlan& own_words,
                             const std::vector<int64_t>& recall_lengths, size_t recall_arms,

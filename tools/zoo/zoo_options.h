@@ -60,7 +60,7 @@ OptionTable DiffTable(ZooOptions* options);
 OptionTable SiteTable(ZooOptions* options);
 
 // Options that several tables share.
-void AddTrust(ZooOptions* options, OptionTable* table);  // policy of trust
+void AddTrust(ZooOptions* options, OptionTable* table);  // the trust policy
 void AddZoo(ZooOptions* options, OptionTable* table);
 void AddSource(ZooOptions* options, OptionTable* table);  // for verbs that read any zoo
 void AddJson(ZooOptions* options, OptionTable* table);

@@ -250,8 +250,7 @@ std::vector<VersionVerdict> JudgeVersions(const TrustFile& trust, const Zoo& zoo
                         court.Of(zoo.Read(name, version), ReadSignatures(zoo, name, version),
                                  latest, YankReason(zoo, name, version))});
   };
-  // Judges the highest version first. Then what is remembered meanwhile is the same in a second
-  // call.
+  // Judges and remembers the highest version first, so that a second call gives the same verdicts.
   const auto judge_all = [&](const ZooName& name) {
     const ZooVersion latest = zoo.Resolve({name, std::nullopt});
     std::vector<ZooVersion> versions = zoo.Versions(name);

@@ -95,8 +95,8 @@ Json RecordedConfiguration(const Json& validation, std::string_view what) {
   if (!configuration.contains("scope")) configuration["scope"] = "normal";  // old reports have none
   configuration["arms"] = JsonMember(settings, "arms", what);
   configuration["methods"] = Json::array();
-  // Without --needle-arms, the arms whose recall is measured depend on --arms. That option now
-  // names all arms, so the recorded ones are set explicitly.
+  // Without --needle-arms, --arms decides which arms have their recall measured. Here --arms names
+  // every arm, so the arms with a recorded recall are given explicitly.
   if (configuration.value("needle_arms", Json::array()).empty()) {
     configuration["needle_arms"] = Json::array();
     for (const Json& arm : JsonMember(validation, "arms", what))

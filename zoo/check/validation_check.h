@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Checks what a zoo requires of a report: that these rotations were validated, that the validation
-// is of record (export/report/of_record.h), that its numbers are consistent, and that they pass a
-// gate. A stored verdict is not trusted: the gate is evaluated again on the recorded measurements.
-// Only repeated measurements (remeasure.h) can reveal that these were made up.
+// is of record (export/report/of_record.h), and that its numbers are consistent and pass a gate. A
+// stored verdict is not trusted: the gate is evaluated again on the recorded measurements. Only
+// repeated measurements (remeasure.h) can reveal that these were made up.
 #pragma once
 
 #include <string>

@@ -38,8 +38,9 @@ struct Published {
 
 // Checks the artifact (CheckArtifact) and publishes it as an entry. Throws InputError for an
 // artifact that fails a check, for a version that exists, and if an earlier version with the same
-// name and major number belongs to another base model. Throws UsageError if there is no valid name,
-// and ResourceError. Nothing is ever partly published.
+// name and major number belongs to another base model. Throws UsageError if neither the options nor
+// the manifest give a valid name, and ResourceError if writing fails. Nothing is ever partly
+// published.
 Published Publish(const Zoo& zoo, const std::filesystem::path& artifact,
                   const std::optional<ModelGeometry>& model, const PublishOptions& options);
 

@@ -4,8 +4,8 @@
 // Reports defects of rotations from any source: artifacts, zoos, and upstream's bare files. Every
 // kind of finding has a stable code (lint_codes.md).
 //
-// A reader stops at the first defect, while lint continues where that is safe. In the end lint also
-// runs the reader, so it never passes a file that a reader refuses.
+// A reader of these files stops at the first defect, while lint continues where that is safe. In
+// the end lint also runs the reader, so it never passes a file that a reader refuses.
 #pragma once
 
 #include <cstdint>

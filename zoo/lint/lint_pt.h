@@ -29,9 +29,9 @@ struct PtFacts {
 // Collects what lint needs to know about one file.
 PtFacts LintPtFile(const std::filesystem::path& path, LintSink* sink);
 
-// Checks the files of one folder: the pairs of K and V, shared next to per-head rotations, and the
-// layers against the model. `complete`: the list contains every file of the folder, so a partner
-// that is not listed does not exist.
+// Checks the files of one folder: pairs of K and V files, shared rotations next to per-head ones,
+// and the layers against the model. `complete`: the list contains every file of the folder, so a
+// partner that is not listed does not exist.
 void LintPtFolder(const std::vector<PtFacts>& files, bool complete, const LintOptions& options,
                   LintSink* sink);
 

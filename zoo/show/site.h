@@ -5,7 +5,7 @@
 // load nothing from elsewhere and are readable without scripts.
 //
 //     index.html                        every model; scripts can sort and filter them
-//     models/<ORG>/<MODEL>/index.html   versions, the command that pulls it, and its report
+//     models/<ORG>/<MODEL>/index.html   its versions, the pull command and the report
 //     models/<ORG>/<MODEL>/badge.svg    for other people's pages
 //     feed.xml                          recent publications and yanks (Atom, RFC 4287)
 //     pages.json                        the cache key of each model's page; rewriting a site keeps

@@ -47,7 +47,7 @@ void FetchBlobs(const ZooSource& source, const ZooEntry& entry, const std::files
                 FetchCounts* counts);
 
 // Reads the entry that `reference` names from the source. Throws InputError if it does not exist,
-// or if its name, version or identity is another one.
+// or if its name, version or identity differs from the reference.
 FetchedEntry FetchEntry(const ZooSource& source, const ZooReference& reference,
                         const TransferOptions& options);
 

@@ -17,8 +17,8 @@
 
 namespace oscar {
 
-// Creates an empty zoo at `path`, which must not exist, be empty, or come from an interrupted call.
-// Throws InputError, ResourceError.
+// Creates an empty zoo. `path` must be new, an empty directory, or a directory where an earlier
+// call was interrupted. Throws InputError, ResourceError.
 void InitZoo(const std::filesystem::path& path);
 
 inline int64_t Nanoseconds(const timespec& time) {

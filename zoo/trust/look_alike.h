@@ -21,10 +21,10 @@ std::string LookSkeleton(std::string_view name);
 // the organisation. No name looks like *.
 bool LooksLike(std::string_view name, std::string_view other);
 
-// Returns a warning if readers may confuse a new name with one of `known`; else "". Compares its
-// model with those of the same organisation. If the organisation is new, or two whole names look
-// alike, also compares organisations. Readers may confuse two of them that look alike or are one
-// edit apart. Models that differ only in a digit get no warning, because sizes and generations do.
+// Returns a warning about a new name that readers may confuse with one of `known`, or "". Compares
+// its model with those of the same organisation. If the organisation is new, or two whole names
+// look alike, also compares organisations. Warns if two look alike or are one edit apart. Models of
+// one organisation may differ in a digit, because sizes and generations do.
 std::string LookAlikeWarning(const ZooName& name, std::span<const ZooName> known);
 
 }  // namespace oscar
