@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Benchmarks the attention KL at the geometry of Qwen3-8B: 32 query heads, 8 KV heads, d 128, 64
-// sink and 256 recent tokens. Tensor cores are the limit, so one set of buffers is enough. At 32K
-// (q 268 MB, each K 67 MB) it exceeds the L2 cache anyway. Flops count only visible pairs.
+// sink and 256 recent tokens. Tensor cores limit the speed, not memory, so one set of buffers is
+// enough. At 32K tokens it exceeds the L2 cache anyway (q 268 MB, each K 67 MB). Flops count only
+// pairs of a query and a key that it sees.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -74,7 +75,7 @@ std::shared_ptr<Setup> MakeSetup(int64_t tokens, int64_t rows, double noise, boo
     s.rows.output = s.output.data();
     s.rows.output_hat = s.output_hat.data();
   }
-  // Takes equally many rows from every part of the context.
+  // Takes the same number of rows from every part of the context.
   for (int64_t row = 0; row < rows; ++row)
     s.positions.push_back(rows == tokens ? row : (2 * row + 1) * tokens / (2 * rows));
   if (rows != tokens) {
@@ -106,8 +107,8 @@ BenchCheck Check(const Setup& s) {
   };
   double worst = 0;
   std::string where = "nothing";
-  // Errors in units of the tolerance. Tensor cores truncate sums, and an output is a sum over all
-  // keys.
+  // Compares errors relative to their tolerances. Tensor cores truncate sums, and an output is a
+  // sum over all keys, so its tolerance is larger.
   const auto compare = [&](const char* what, double got, double want, size_t i, double tolerance) {
     const double error = std::abs(got - want) / (want + 1e-9) / tolerance;
     if (error <= worst) return;

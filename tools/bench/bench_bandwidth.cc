@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures the memory bandwidth of this machine: a plain read of as many bytes as decode attention
-// reads from an INT2 and a BF16 cache, and a copy. The read kernel checks the copy, so a wrong
-// reader fails both.
+// Measures the memory bandwidth of this machine with reads and a copy. The reads have the sizes of
+// the INT2 and BF16 caches that decode attention reads. The copy is checked with the read kernel,
+// so an error in that kernel fails both.
 #include "tools/bench/bench_bandwidth.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reference measurements of memory bandwidth. Every run begins with them, because floors are
-// computed from them.
+// Reference measurements of memory bandwidth. Every run begins with them, because they give the
+// floor of each case, its shortest possible time.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,8 @@
 
 namespace oscar {
 
-// Measures reads, then a copy, of buffers far larger than any cache. Part of BandwidthBench().
+// Returns the cases for reads and then a copy of buffers that far exceed the L2 cache. They are
+// part of BandwidthBench().
 std::vector<BenchEntry> ReferenceBandwidth();
 
 }  // namespace oscar

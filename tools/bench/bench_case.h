@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A case of oscar-bench: one launch on one of several distinct sets of buffers, and the check of
-// its result. Trap: a set that fits the L2 cache is timed in that cache, not in memory. Give as
-// many sets as a model has layers, or more bytes than the cache holds.
+// A case of oscar-bench: a launch, and the check of its result. Launches use several sets of
+// buffers in turn. Trap: if all sets fit into the L2 cache, the case times that cache and not
+// memory. Give as many sets as a model has layers, or more bytes than the cache holds.
 #pragma once
 
 #include <cuda_runtime.h>

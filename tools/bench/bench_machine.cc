@@ -29,7 +29,7 @@ cudaDeviceProp Properties() {
   return properties;
 }
 
-// The answer of nvidia-smi to a list of fields; empty without nvidia-smi.
+// Returns what nvidia-smi reports for a list of fields; empty without nvidia-smi.
 std::vector<std::string> AskNvidiaSmi(const std::string& fields) {
   char bus[32] = {};
   OSCAR_CUDA_CHECK(cudaDeviceGetPCIBusId(bus, sizeof bus, Device()));

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Describes the machine of a measurement. Clocks come from nvidia-smi while the device copies
-// memory. Without nvidia-smi they are absent, not guessed.
+// Describes the machine on which a benchmark runs. nvidia-smi reports the clocks, both idle and
+// while the device copies memory. Without nvidia-smi they are left out.
 #pragma once
 
 #include "capture/files/strict_json.h"

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The output of oscar-bench: each case's times with its floor and its limit, and ratios between
-// cases. A case that failed or gave a wrong result has no times.
+// The output of oscar-bench. Each case has its times, its floor (the shortest possible time) and
+// its limit (the longest accepted time). Decode cases also have their speedup over LibTorch. A case
+// that failed or gave a wrong result has no times.
 #pragma once
 
 #include <optional>
@@ -48,8 +49,8 @@ struct BenchRatio {
   double value() const { return peer_us / ours_us; }
 };
 std::vector<BenchRatio> PeerRatios(const std::vector<BenchResult>& results);
-// Returns whether a peer case runs along with decode, because it has the shape whose speedup is
-// checked.
+// Returns whether a case of the peer (LibTorch) must run together with decode, because the speedup
+// over it is checked.
 bool IsPeerOfDecode(const BenchEntry& entry);
 
 Json BenchJson(const std::vector<BenchResult>& results, const BenchBandwidth& bandwidth,

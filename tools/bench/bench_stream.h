@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plain streaming kernels: 16-byte loads, four in flight per thread, CTAs of 256 threads. Every
-// word that is read enters a checked sum; otherwise the compiler would drop the loads.
+// Plain streaming kernels. Each thread has four 16-byte loads in flight, and a CTA has 256 threads.
+// All words that are read enter a sum, so that the compiler keeps the loads. The sum is checked.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -43,7 +43,7 @@ class Graph {
  public:
   // Captures the launches that `record` makes on the stream.
   Graph(const Stream& stream, const std::function<void()>& record) {
-    // Relaxed, because a library may query its memory during the capture.
+    // The mode is relaxed, because a library may query its memory during the capture.
     OSCAR_CUDA_CHECK(cudaStreamBeginCapture(stream.stream, cudaStreamCaptureModeRelaxed));
     cudaGraph_t graph = nullptr;
     try {
@@ -70,8 +70,8 @@ class Graph {
   cudaGraphExec_t exec_ = nullptr;
 };
 
-// Times `body` between events. All samples are queued at once, except with `idle`: then each starts
-// on an idle device.
+// Times `body` between two events. With `idle`, each sample starts on an idle device; otherwise all
+// samples are queued at once.
 std::vector<double> EventSamples(const Stream& stream, int samples, bool idle,
                                  const std::function<void()>& body) {
   std::vector<Event> begin(static_cast<size_t>(samples)), end(static_cast<size_t>(samples));

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Times a case by the rules of README.md. Graph: a CUDA graph launches every set of buffers once,
-// and a sample is one replay between two events, divided by the number of sets. Eager: the same
-// launches one by one, starting with an idle device. For a short kernel an eager sample measures
-// the host that launches it, so both are reported.
+// Times a case by the rules of README.md, in two ways. For `graph`, a CUDA graph launches every set
+// of buffers once. A sample is the time of one replay between two events, divided by the number of
+// sets. For `eager`, the host makes the same launches one by one, starting on an idle device. If a
+// kernel is short, this measures the host, so both are reported.
 #pragma once
 
 #include <optional>

@@ -3,8 +3,8 @@
 //
 // Benchmarks decode attention at the geometry of Qwen3-8B: 32 query heads, 8 KV heads, d 128, 2
 // bits with float32 scales, 64 sink and 256 recent tokens in bf16. Each of 36 layers has its own
-// cache, and all share one page table. Launches overlap as RunDecode allows (programmatic dependent
-// launch) unless a name says otherwise.
+// cache, and all share one page table. Consecutive launches overlap (programmatic dependent launch)
+// as RunDecode allows, unless the name of a case says otherwise.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -73,7 +73,8 @@ OptionTable BenchOptionTable(BenchOptions* options) {
   return table;
 }
 
-// The requested cases, in the table's order, without reference measurements, which always run.
+// Returns the requested cases in the table's order. Reference measurements always run, so they are
+// left out.
 std::vector<BenchEntry> Chosen(const BenchOptions& options) {
   std::set<std::string> references;
   for (const BenchEntry& entry : ReferenceBandwidth()) references.insert(entry.name);

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The peer is LibTorch's scaled_dot_product_attention through cuDNN over a BF16 cache, with K and V
-// as [batch, num_kv_heads, tokens, head_dim]. It is the fastest BF16 decode attention known on an
-// H200. LibTorch's allocator keeps freed memory, so each case returns it to the next.
+// Benchmarks the peer, with which decode is compared. It is LibTorch's scaled_dot_product_attention
+// through cuDNN over a BF16 cache, with K and V as [batch, num_kv_heads, tokens, head_dim]. No
+// faster BF16 decode attention is known on an H200. LibTorch's allocator keeps freed memory, so
+// each case empties it at the end.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Benchmarks the write path at the geometry of Qwen3-8B: 8 KV heads, d 128, 64 sink and 256 recent
-// tokens in bf16; a prompt of 30,000 tokens, a decode flush of 8, an append of one. Each layer has
-// a cache. Prompts overlap (programmatic dependent launch) unless a name says otherwise.
+// tokens in bf16. The cases write a prompt of 30,000 tokens, flush 8 decoded tokens, or append one
+// token. Each layer has its own cache. Writes of prompts overlap (programmatic dependent launch)
+// unless the name of a case says otherwise.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +38,7 @@ struct WriteShape {
   ScaleFit k_scales = ScaleFit::kRange, v_scales = ScaleFit::kRange;
 };
 
-// Returns a feedback factor per head, for the metric x^T x of 2 * dim Gaussian rows.
+// Returns an error feedback factor per head. Its metric is x^T x of 2 * dim Gaussian rows x.
 std::vector<Matrix> GaussianFactors(int dim, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
@@ -116,8 +117,9 @@ double RecordBytesOf(const CacheFormat& format, int64_t tokens) {
   return static_cast<double>(tokens) * kHeads * RecordBytes(format) / kTileTokens;
 }
 
-// Compares codes and metadata of quantized tokens [begin, begin + count) of a request with linalg.
-// `rows`: rotated rows [.., kHeads, dim] that start at `begin`. Returns how many values differ.
+// Compares the codes and metadata of quantized tokens [begin, begin + count) of a request with
+// those of linalg. `rows`: rotated rows [.., kHeads, dim] that start at `begin`. Returns the number
+// of values that differ.
 int64_t CountDifferent(const Setup& setup, int layer, int request, int begin, int count,
                        const std::vector<__nv_bfloat16> (&rows)[2]) {
   const CacheView& view = setup.View(layer);
@@ -197,7 +199,8 @@ BenchCheck CheckPrefill(const Setup& setup) {
         2 * rows.size(), cudaMemcpyDeviceToHost));
     return rows;
   };
-  // Another layer's cache is written to get the rotated rows, so that this layer's stays as it is.
+  // Writes the same tokens into another layer's cache to get the rotated rows, so that this layer's
+  // cache does not change.
   WriteOptions options = setup.Options();
   options.rotated_k = k_rotated.data();
   options.rotated_v = v_rotated.data();
@@ -336,7 +339,7 @@ std::vector<BenchEntry> WriteBench() {
   prefill("4 bits, rotated, sort", {.format = int4}, 0);
   prefill("K 3 bits, V 2 bits, rotated, sort", {.format = {{128, 3, 128}, {}}}, 0);
   prefill("d 256, 2 bits, rotated, sort", {.format = {{256, 2, 256}, {256, 2, 256}}}, 0);
-  // The format that oscar-calibrate chooses for the runtime `any`.
+  // The cache format that oscar-calibrate chooses by default (--for any).
   WriteShape quarters{.format = {{128, 2, 32}, {128, 2, 32}, MetadataType::kByte},
                       .k_scales = ScaleFit::kUnbiasedRounded,
                       .v_scales = ScaleFit::kUnbiased};

@@ -35,7 +35,7 @@ float Largest(const std::vector<double>& maxima) {
   return maxima.empty() ? 0 : static_cast<float>(std::ranges::max(maxima));
 }
 
-// Returns the budgets of the curve in ascending order, including the requested one.
+// Returns the budgets of the curve of cost by bits in ascending order, including the requested one.
 std::vector<double> CurveBits(double least, double asked) {
   std::vector<double> bits = {asked};
   for (int i = 0; i < kCurvePoints; ++i)

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longer than 400 lines because it is the one table of all options.
-// Artifacts store the keys and their meanings (resolved configuration), so nothing may be renamed.
+// Longer than 400 lines because it is the one table of all options. Artifacts store the options'
+// keys and values, so no key or meaning may change.
 #include "tools/calibrate/calibrate_options.h"
 
 #include <fmt/format.h>

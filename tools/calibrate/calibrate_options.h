@@ -21,7 +21,9 @@
 
 namespace oscar {
 
-// --for: a consumer of a choice, or a runtime with per-layer types (calib/choose/cache_types.h).
+// The value of --for: a consumer (a serving runtime whose rules limit the search;
+// calib/consumers.h), or a runtime that stores each layer in its own type
+// (calib/choose/cache_types.h).
 struct ForRuntime {
   Consumer consumer = Consumer::kAny;
   std::string_view types = {};
@@ -64,9 +66,11 @@ struct CalibrateOptions {
           .enabled = true, .consumer = Consumer::kAny, .fold = false, .bits = kOscarsBits}};
 };
 
-// Moves --for and --bits into the calibration's options. If types are requested, the headline is
-// `any`, and --bits apply to the types. A list gives `any` a choice per number; the first is the
-// headline. Throws UsageError for a bad list, or if the two options conflict.
+// Moves --for and --bits into the calibration's options. If --for names a runtime with per-layer
+// types, --bits becomes their budget, and the headline (the artifact's main choice) is the one for
+// `any`. Otherwise --bits may be a list, which adds a choice for `any` at each budget; the first
+// budget is also the headline's if its consumer supports it. Throws UsageError for a bad list, or
+// if the two options conflict.
 CalibrateOptions Resolved(CalibrateOptions options);
 
 void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options);

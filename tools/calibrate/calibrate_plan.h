@@ -14,7 +14,8 @@
 
 namespace oscar {
 
-// PlanNumbers returns a line for each number. PlanText puts the layers before them.
+// PlanNumbers describes the memory, disk and time, one per line. PlanText describes the layers
+// first.
 std::string PlanNumbers(const CalibrationInput& input, const CalibrationPlan& plan);
 std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan);
 Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan);

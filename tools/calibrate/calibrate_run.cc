@@ -70,7 +70,7 @@ CommandResult Published(const Json& report, const fs::path& output, const Calibr
           {{"summary", report.at("summary")}, {"serving", report.at("serving")}}};
 }
 
-// Returns the total file size of a directory; 0 if it is missing, which opening it reports.
+// Returns the total file size of a directory. Returns 0 if it is missing; opening it then fails.
 uint64_t BytesIn(const fs::path& directory) {
   std::error_code error;
   uint64_t bytes = 0;
@@ -145,8 +145,9 @@ ArtifactInfo InfoOf(const CalibrateOptions& options, const Opened& opened,
   return info;
 }
 
-// Decides the bits after the layers are done, by running the model over all of its text. Sets the
-// bits in the draft and returns the cache types. Runs on this rank alone.
+// Runs the model over the text of all ranks after the layers are done, and allocates bits by their
+// cost to the next token. Sets the bits in the draft and returns the cache types. Runs on rank 0
+// alone.
 Json PlanBits(const CalibrateOptions& options, const Opened& opened, bool among_ranks,
               const JobDirectory& job, ArtifactDraft& draft, CommandContext& context,
               PhaseTimes& times) {
@@ -177,7 +178,8 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
   const std::vector<int> digesting = DigestingRanks(group, *opened);
   const ShardSet& shards = *opened->subject.shards;
   shards.CheckRun(fingerprint, opened->num_layers(), input.lengths());
-  // A job that runs the model holds hidden states, so a job of shards must not match it.
+  // Unlike a job that runs the model, a job that merges shards has no hidden states. Their
+  // fingerprints must differ, so that neither resumes the other.
   if (!shards.shares().empty()) fingerprint["shards"] = shards.shares().size();
   JobDirectory job = JobOf(options, *opened, places, fingerprint);
   RememberOptions(places.job, context.config);
@@ -191,8 +193,9 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
   CheckPlace(places);
   SayResumed(job, opened->num_layers(), context);
 
-  // The manifest's digests are computed in the background. If weights come through the page cache,
-  // digests use the same bytes; otherwise they are taken when the loop leaves the disk idle.
+  // Computes the digests for the manifest in the background. If the loop reads weights through the
+  // page cache, hashing reads the same cached bytes. Otherwise it reads the files while the loop
+  // does not use the disk.
   auto model_json = std::async(std::launch::async, opened->subject.describe);
   const ReadTurns::Closing closing(*opened->subject.turns);
   ResetPeakMemory(input.device);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a calibration up to its artifact: in one process, on rank 0 of several, or from the results
-// of shards. Also merges artifacts.
+// Runs a calibration and writes its artifact: in one process, on rank 0 of several ranks, or from
+// the results of shards. Also merges artifacts.
 #pragma once
 
 #include "tools/calibrate/calibrate_options.h"

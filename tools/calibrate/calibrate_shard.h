@@ -10,8 +10,8 @@
 
 namespace oscar {
 
-// Runs --shard. If the shard already exists, reports that and does nothing, so that a job array can
-// be restarted unchanged.
+// Runs --shard. If the shard already exists, only reports that, so that a job array can be started
+// again unchanged.
 CommandResult RunShard(const CalibrateOptions& options, const Places& places,
                        CommandContext& context);
 

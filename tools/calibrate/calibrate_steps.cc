@@ -74,7 +74,7 @@ JobDirectory JobOf(const CalibrateOptions& options, Opened& opened, const Places
                    const Json& fingerprint) {
   std::optional<JobLock>& lock = opened.own_text.lock;
   const bool restart = options.restart && !lock;
-  // All layers of a run must come from the very same files.
+  // All layers of a run must come from the same files.
   Json own = fingerprint;
   own["model"]["files"] = opened.subject.identities();
   return JobDirectory(lock ? std::move(*lock) : JobLock(places.job), own, restart);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps that all calibration processes share, be it a single process, a rank or a shard: open the
-// work, compare it with other runs, and resume it.
+// The steps that calibrations in a single process, in a rank and in a shard have in common: opening
+// the inputs, comparing them with those of other runs, and resuming a job.
 #pragma once
 
 #include <future>

@@ -61,8 +61,8 @@ uint64_t OwnTextLimit(const CalibrateOptions& options, const SelfGeneration& mod
   return SelfGenerationLimit(model.device, DeviceLimit(options, model.device));
 }
 
-// The documents that this process runs: all of them, or those of a rank or a shard. Without `own`,
-// those of the process with the most tokens.
+// The documents that a process runs: all, or its share if there are `count` ranks or shards. `own`:
+// the index of its share; if absent, the share with the most tokens.
 struct Documents {
   int count = 1;  // number of ranks or shards
   std::optional<size_t> own = {};
@@ -96,8 +96,8 @@ CalibrationInput InputOf(const CalibrateOptions& options, const ModelInput& open
   return input;
 }
 
-// Returns the input of the process with the most tokens. All other processes must use its chunk
-// sizes.
+// Returns the input of the process with the most tokens. All processes must use the chunk sizes
+// that fit into memory for this one.
 CalibrationInput LargestOf(const CalibrateOptions& options, const ModelInput& opened,
                            Documents documents, uint64_t limit) {
   documents.own.reset();
@@ -192,7 +192,8 @@ Subject OfDump(const CalibrateOptions& options, Log& log) {
   }
   const fs::path path = fs::path(options.dump.from).lexically_normal();
   const at::Device device = ParseDevice(options.model.device);
-  // Uses the type in which the model ran, so that the fit equals the model's own.
+  // By default computes in the type in which the model ran, so that a fit to the dump equals a fit
+  // to the model.
   const DType stored = dump->layers().front().dtype;
   const at::ScalarType dtype = options.model.dtype == "auto"
                                    ? ToScalarType(stored, dump->name())

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The subject of oscar-calibrate (a model and data, or a dump), and the place of its output. Trap:
-// a model's own text (--self-generate) must be in the data before the Subject is made, because it
-// decides lengths, memory and fingerprint.
+// The subject of oscar-calibrate (a model and data, or a dump), and the paths of its output. Trap:
+// text that the model writes (--self-generate) must be in the data before a Subject is made,
+// because lengths, memory and fingerprint depend on it.
 #pragma once
 
 #include <filesystem>
@@ -45,12 +45,12 @@ struct Subject {
   std::shared_ptr<ReadTurns> turns = std::make_shared<ReadTurns>();  // used by `describe`
   std::shared_ptr<const ShardSet> shards = std::make_shared<const ShardSet>();
 };
-// `group`: the ranks of the job (JobRanks); every rank makes the same call. `shards`: the shards
-// that have run the model, if any.
+// Makes the subject of a model. `group`: the ranks of the job (JobRanks), all of which must call
+// this. `shards`: the finished shards to merge, if any.
 Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened,
                 RankGroup& group = OneRank(), const ShardSet& shards = {});
-// Returns plans for 1, 2, 4 and so on ranks up to the requested number; none if that is 1. `whole`
-// and `one`: input and plan of a single rank.
+// Returns plans for 1, 2, 4 and so on ranks up to the requested number; none if one rank was
+// requested. `whole` and `one`: the input and the plan of a single rank.
 std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
                                    const std::shared_ptr<const ModelInput>& opened,
                                    const CalibrationInput& whole, const CalibrationPlan& one);
@@ -64,10 +64,11 @@ struct OwnText {
   std::optional<JobLock> lock;  // lock of the job that stores the text
 };
 OwnText PlanOwnText(const CalibrateOptions& options, ModelInput& opened);  // with placeholders
-// Returns the same lines for doctor. Without --self-generate, says whether the model could write
+// Returns the same lines for doctor. Without --self-generate, returns whether the model could write
 // text.
 std::string PrognosisOfOwnText(const CalibrateOptions& options, ModelInput& opened);
-// Throws the errors that a calibration on this amount of text would throw: data, options, disk.
+// Throws the errors about data, options and disk that a calibration on this amount of text would
+// throw.
 void CheckCalibrationOfOwnText(const CalibrateOptions& options,
                                const std::shared_ptr<ModelInput>& opened);
 // Writes the text. With several ranks, rank 0 writes it and sends it to the others.
@@ -77,9 +78,9 @@ OwnText WriteOwnText(const CalibrateOptions& options, RankGroup& group, CommandC
 struct Places {
   std::filesystem::path output, job;
 };
-// Returns the paths of output and job. By default the output is named after the model or the dump,
-// and a shard also after its number. An existing shard is accepted. Throws if the output cannot be
-// made there, or if the job's path holds something else.
+// Returns the paths of the output and the job. By default the output is named after the model or
+// the dump; the name of a shard also has its number. Throws if a new output cannot be made there. A
+// path that has a job or a finished shard is accepted.
 Places PlacesOf(const CalibrateOptions& options);
 // Removes a partly made output that a killed run left.
 void RemoveStaging(const std::filesystem::path& output);

@@ -42,7 +42,7 @@ std::string Listed(const std::vector<int>& ascending) {
   return text;
 }
 
-// Warns about layers whose choice depends on which half of the tokens is used; "" if none do.
+// Warns about layers whose choice differs between fits to two halves of the tokens; "" if none do.
 std::string UnstableText(const Json& layers) {
   std::vector<int> unstable;
   double keys = 0, values = 0;

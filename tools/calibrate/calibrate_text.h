@@ -20,7 +20,7 @@ Json LayerEvent(const LayerProgress& layer, const Json& report);  // `report`: L
 // Returns how tokens were spread over the experts of a layer.
 std::string ExpertsLine(const LayerSpec& layer, const std::vector<int64_t>& tokens);
 
-// Returns a table of the result for each runtime, best first. With `layers`, or if there are no
+// Returns a table with the result for each runtime, best first. If `layers` is set or there are no
 // choices, also returns the measurements of each layer.
 std::string CalibrationTables(const Json& report, bool layers);
 

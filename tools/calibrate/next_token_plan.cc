@@ -19,12 +19,13 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kLeastTokens = 768, kLeastOfText = 1024;
-// With fewer tokens, only whole bits are priced and the prices between them are interpolated. Noise
-// in measured prices would then cost more (export/simulate/RESULTS.md).
+// If a trial has fewer tokens than this, only whole bit widths are measured, and the costs of
+// others are interpolated. Their measurements would be so noisy that they do more harm than
+// interpolation (export/simulate/RESULTS.md).
 constexpr int64_t kTokensForAllWidths = 4096;
 
-// Returns the sides that each cause a tenth or more of the total cost at 2 bits, and the fewest
-// bits that bring each below that.
+// Returns the sides (the keys or the values of a layer) that each cause a tenth or more of the
+// total cost at 2 bits, and the fewest bits at which a side costs less than that tenth.
 Json SensitiveSides(const std::vector<AutoChoice>& choices, const std::vector<LayerSpec>& layers) {
   const auto cost = [](const SideOption& option) { return option.next_token_kl.at(0); };
   double sum = 0;
@@ -49,12 +50,14 @@ Json SensitiveSides(const std::vector<AutoChoice>& choices, const std::vector<La
   return sides;
 }
 
-// Returns the tokens of a search. The passes of the model are counted in this unit.
+// Returns the number of tokens from which the lengths of all measurements derive: the
+// calibration's, or four times as many for a thorough search.
 int64_t SearchTokens(const CalibrationInput& input) {
   return input.num_tokens() * (input.options.automatic.effort == SearchEffort::kThorough ? 4 : 1);
 }
 
-// Returns the tokens of one trial: twice the usual number, as it runs only half of the layers.
+// Returns the number of tokens of one trial. A trial runs only half of the layers on average, so
+// all trials together cost as much as two runs of the model over `search_tokens`.
 int64_t TokensOfTrial(int64_t search_tokens, size_t trials) {
   return 4 * search_tokens / static_cast<int64_t>(trials);
 }
@@ -84,7 +87,8 @@ PassTexts TextsOf(const CalibrationInput& input, const HeldOutSplit& split, size
   const int64_t tokens = SearchTokens(input);
   const auto most = [](int64_t share) { return std::max(kLeastTokens, share); };
   const int64_t inside = windows->sink + windows->recent;
-  // Passages depend only on lengths, so the passages of masks match those of ids.
+  // The passages that are chosen depend only on the lengths of texts, so those of the masks match
+  // those of the ids.
   TokenTexts masks;
   for (size_t i = 0; !split.counted.empty() && i < sequences.size(); ++i) {
     const std::vector<uint8_t>* counted = split.CountedOf(i);
@@ -123,7 +127,7 @@ void DoPass(const char* what, const PassText& text, NextTokenRun& run, CommandCo
 
 namespace {
 
-// Returns whether running the model determines the prices of bits.
+// Returns whether a choice allocates bits by costs that are measured by running the model.
 bool IsPriced(const AutoOptions& options) {
   return options.effort != SearchEffort::kQuick && options.shares_bits() &&
          options.price.value_or(BitPrice::kNextToken) == BitPrice::kNextToken;
@@ -165,7 +169,8 @@ void CheckBitPrice(const CalibrationInput& input) {
 
 namespace {
 
-// Plans the bits of choices that share one search and thus its prices. `together`: their indices.
+// Plans the bits of choices that come from one search, so that the costs are measured only once.
+// `together`: the indices of these choices.
 void PlanTogether(const std::vector<size_t>& together, const CalibrationInput& input,
                   const HeldOutSplit& split, const JobDirectory& job, ChoicePlans& plans,
                   CommandContext& context) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Distributes bits by their effect on the next token. Runs of the model over calibration text
-// (calib/priced_text.h) measure the cost of each option on each single side of a layer, then the
-// cost of the resulting plans as whole caches.
+// Allocates bits by their effect on the next token. The model runs over calibration text
+// (calib/priced_text.h) to measure each option of the keys or values of one layer alone. Then it
+// measures the resulting plans for the whole cache.
 #pragma once
 
 #include <cstddef>
@@ -19,36 +19,36 @@
 
 namespace oscar {
 
-// Returns whether a run with these options plans bits by next-token cost after its layers.
+// Returns whether a run with these options runs the model again after its layers to allocate bits.
 bool PlansByNextToken(const CalibrationInput& input);
 
-// Throws UsageError if the price of bits is something that this run does not measure, or if a price
-// is given but bits are not shared out.
+// Checks --bits-by, the cost by which bits are allocated. Throws UsageError if this run does not
+// measure that cost, or if no choice allocates bits.
 void CheckBitPrice(const CalibrationInput& input);
 
-// Returns a run of the calibration's model over text that is set later.
+// Returns a run of the calibration's model. Its text is set later (DoPass).
 NextTokenRun RunOf(const CalibrationInput& input, CommandContext& context);
 
 struct PassText {
   TokenTexts ids;
-  TokenTexts counted;  // 0 for tokens that are not counted as queries; empty: all count
+  TokenTexts counted;  // 0: the token does not count as a query; empty: all count
 };
 struct PassTexts {
-  PassText priced;  // for the trials, each of which runs half of the layers; in total twice the
-                    // calibration's tokens
-  PassText judged;  // for whole caches: up to a sixth of the calibration's tokens, as far as they
-                    // are held out
+  PassText priced;  // text of each trial, mostly text that was used for the fit
+  PassText judged;  // held-out text for whole caches: up to a sixth of the calibration's tokens
 };
-// Throws InputError if nothing is held out. Sets `windows` to none if no text reaches far beyond
-// them.
+// Selects the texts for measuring `trials` options and then whole caches. If no text is long enough
+// to reach far beyond the windows, sets `windows` to none. Throws InputError if nothing is held
+// out.
 PassTexts TextsOf(const CalibrationInput& input, const HeldOutSplit& split, size_t trials,
                   CacheWindows* windows);
 
-// Calls `work`, which uses `run` over `text`, and shows `what` as progress.
+// Calls `work` with `text` as the text of `run`, and shows `what` as progress.
 void DoPass(const char* what, const PassText& text, NextTokenRun& run, CommandContext& context,
             const std::function<void()>& work);
 
-// Decides the bits of the draft's headline. Throws Interrupted; the job keeps the layers.
+// Allocates the bits of the draft's choices. Throws Interrupted if stopped; the finished layers
+// stay in the job.
 void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
                      const JobDirectory& job, ArtifactDraft& draft, CommandContext& context);
 

@@ -8,8 +8,8 @@
 
 namespace oscar {
 
-// Returns a sentence with the command that pulls rotations for `model` from the zoo; "" without
-// OSCAR_ZOO, or if nothing fits. An unreadable zoo is mentioned but is not an error.
+// Returns a sentence with the command that pulls rotations for `model` from the zoo. Returns "" if
+// OSCAR_ZOO is not set or nothing fits. Mentions a zoo that cannot be read, without failing.
 std::string ZooHint(const std::string& model);
 
 }  // namespace oscar

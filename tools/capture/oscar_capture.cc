@@ -109,7 +109,7 @@ void CheckArguments(const CaptureOptions& options) {
     throw UsageError("--format upstream stores only q, k and v; give no --scores and no --logits");
 }
 
-// Both formats behind one interface. Only HDF5 can hold scores, logits and an origin.
+// A dump in either format, with one interface. Only HDF5 can hold scores, logits and an origin.
 struct Target {
   std::unique_ptr<DumpWriter> hdf5;
   std::unique_ptr<UpstreamDumpWriter> upstream;
@@ -184,7 +184,7 @@ void RunLayers(const CaptureOptions& options, ModelSource& source, const Target&
   }
 }
 
-// Returns the file to which one of several ranks writes its sequences, beside the complete dump.
+// Returns the file next to the complete dump to which one of several ranks writes its sequences.
 fs::path PartOf(const fs::path& output, int rank) {
   fs::path part = output;
   part.replace_filename(
@@ -192,7 +192,7 @@ fs::path PartOf(const fs::path& output, int rank) {
   return part;
 }
 
-// Writes the dump of all sequences. Its values stay in the files that the ranks wrote.
+// Writes the dump of all sequences. It only refers to the values, which stay in the ranks' files.
 void WriteWhole(const CaptureOptions& options, const ModelInput& input,
                 const std::vector<RankShare>& shares, const DumpOrigin& origin) {
   const std::vector<std::vector<int32_t>> sequences = input.Sequences();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Identifies this build of oscar: printed by --version and stored in artifacts. The commit is read
-// when CMake configures; uncommitted changes are not shown.
+// Identifies this build of oscar, for --version and artifacts. The commit is the one that CMake
+// found when it configured the build; uncommitted changes are not shown.
 #pragma once
 
 #include <string>

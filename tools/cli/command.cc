@@ -25,7 +25,8 @@
 namespace oscar {
 namespace {
 
-// Returns the log format that the arguments request, so that errors in them are reported in it.
+// Returns the log format that the arguments request. It is needed before they are parsed, to report
+// errors in them.
 LogFormat FormatAskedFor(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const bool split = arguments[i] == "--log-format" && i + 1 < arguments.size();
@@ -101,7 +102,8 @@ std::string_view RemedyText(Remedy remedy) {
   return {};
 }
 
-// Waits for a stop request and then `patience` (true), or until the command finished (false).
+// Returns true when `patience` has passed since a stop was requested, and false when the command
+// has finished.
 bool WaitForStop(const StopSignal& stop, std::chrono::milliseconds patience,
                  const std::stop_token& finished) {
   constexpr std::chrono::milliseconds kLook{50};

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The frame of every command: options, help, version, configuration, log, signals, and the one
-// place where an exception becomes an exit code. Exit codes are defined in linalg/base/error.h.
-// Trap: a command returns its results as text on `out`; nothing else may write to standard output.
+// The code that runs every command: options, help, version, configuration, log and signals, and the
+// only place where an exception becomes an exit code (linalg/base/error.h). Trap: a command returns
+// its results as text on `out`; nothing else may write to standard output.
 #pragma once
 
 #include <chrono>
@@ -40,8 +40,9 @@ struct CommandContext {
   const StopSignal& stop;  // the command must check it after every layer
   Json config;             // OptionTable::Stored(), which the artifact holds
   bool dry_run;            // only print the plan
-  // After this call, a stop request ends the process at the latest after this time, as if killed,
-  // and prints how to resume. For commands whose files survive that.
+  // After this call, if a stop is requested and the command does not stop within this time, the
+  // process ends as if it were killed, and prints how to resume. Only for commands whose files
+  // survive that.
   std::function<void(std::chrono::milliseconds)> stop_within = [](std::chrono::milliseconds) {};
 };
 
@@ -54,21 +55,21 @@ struct CommandResult {
 using CommandFunction = std::function<CommandResult(CommandContext&)>;
 
 // Parses the arguments, runs the command and reports its result. Returns the process exit code.
-// Adds the common options to `table`, except --version and --json if it has its own (a verb;
-// verbs.h). With the common --json, standard output holds one object, even after an error.
+// Adds the common options to `table`, except --json and --version if it has its own, as a verb may
+// (verbs.h). With the common --json, standard output is one object, even after an error.
 int RunCommand(int argc, const char* const* argv, OptionTable table, const CommandFunction& run,
                const Console& console = ProcessConsole());
 
-// Describes a failure. An oscar::Error has its own code; missing memory, a device error or a full
-// disk is kResources. Any other exception is reported as unexpected, with kInput, because bad input
-// is its usual cause.
+// Describes a failure. An oscar::Error has its own exit code. Exhausted memory, a device error and
+// a full disk have kResources. Any other exception is reported as unexpected. It has kInput,
+// because bad input is its usual cause.
 struct Failure {
   ExitCode exit_code;
   std::string message;
 };
 Failure DescribeFailure(const std::exception& error);
 
-// Reports an error in the command line itself, in the format that `arguments` request. Appends
+// Reports an error in the command line itself, in the log format that `arguments` request. Appends
 // `hint` to the message. Returns the exit code.
 int ReportFailure(const std::exception& error, const std::vector<std::string>& arguments,
                   const std::string& hint, const Console& console);

@@ -110,7 +110,8 @@ std::string HelpLabel(const Option& option) {
 std::string HelpDescription(const Option& option, bool all) {
   const Json& value = option.default_value;
   const bool is_switch = option.is_switch();
-  // A clause like "; 0: the whole head" explains the default 0, so it is shown as the default.
+  // A clause like "; 0: the whole head" says what the default 0 means, so it is shown as the
+  // default.
   const bool absent = value == "" || value.is_null() || value == Json::array();
   std::string word = is_switch     ? ""
                      : value == "" ? "empty"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads argv with the option table: CLI11 splits it, the table types and checks it.
+// Reads argv with the option table. CLI11 splits it; the table converts and checks the values.
 #pragma once
 
 #include <string>
@@ -21,27 +21,28 @@ struct GivenFlag {
 // The heading of the options that all commands have.
 inline constexpr std::string_view kCommonGroup = "Common";
 
-// Splits `arguments`, which exclude the program's name. A positional may be given as a flag,
-// --model MODEL. Sets nothing. Throws UsageError for an unknown flag (naming the nearest), a
-// missing value, or too many arguments.
+// Splits `arguments`, which do not contain the program's name. A positional may also be given as a
+// flag, like --model MODEL. Does not set fields. Throws UsageError for an unknown flag (naming the
+// nearest), a missing value, or too many arguments.
 std::vector<GivenFlag> SplitCommandLine(const OptionTable& table,
                                         const std::vector<std::string>& arguments);
 
 // Returns a flag like "--min-tokens". A positional has one too.
 std::string LongFlag(const Option& option);
-// Parts of the help: "-o, --output TEXT"; description and default (on the first screen only up to
-// the first semicolon); "oscar-calibrate [MODEL] [options]".
+// Return parts of the help: the label "-o, --output TEXT"; the description and the default (unless
+// `all`, only up to the first semicolon); the usage "oscar-calibrate [MODEL] [options]".
 std::string HelpLabel(const Option& option);
 std::string HelpDescription(const Option& option, bool all);
 std::string UsageLine(const OptionTable& table);
 
-// The text of --help, one screen with the main options, or of --help-all. Lines have at most
-// `columns` bytes if words are short enough.
+// Returns the text of --help-all if `all`, else that of --help, which is one screen with the main
+// options. Lines have at most `columns` bytes unless a word is longer.
 std::string HelpText(const OptionTable& table, int columns, bool all);
 
-// Returns the command line that resumes an interrupted run, quoted for a POSIX shell. It has
-// `program` (argv[0], so that it works in the same place) and `arguments` without the options that
-// must not be repeated. If a file sets such options, they are reset to their defaults.
+// Returns the command line that resumes an interrupted run, quoted for a POSIX shell: `program`
+// (argv[0], so that it works in the same directory) and `arguments`. Leaves out options that must
+// not be repeated, like --restart. If the configuration file sets one of these, adds its default as
+// a flag.
 std::string ResumeCommand(const OptionTable& table, const std::string& program,
                           const std::vector<std::string>& arguments);
 

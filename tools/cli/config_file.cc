@@ -22,8 +22,8 @@ namespace {
 
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 
-// yaml-cpp's node tree resolves aliases and silently keeps the last of two equal keys, so this file
-// reads the parser's events instead.
+// Collects the entries from the parser's events. yaml-cpp's node tree is not used, because it
+// resolves aliases and silently keeps the last of two equal keys.
 class EntryCollector : public YAML::EventHandler {
  public:
   explicit EntryCollector(std::string name) : name_(std::move(name)) {}
@@ -76,7 +76,7 @@ class EntryCollector : public YAML::EventHandler {
   void CheckAnchor(const YAML::Mark& mark, YAML::anchor_t anchor) const {
     if (anchor != 0) Fail(mark, "anchors (&name) are not allowed; write the value out");
   }
-  // yaml-cpp tags plain values "?", quoted ones "!" and null ""; others are tags in the file.
+  // yaml-cpp tags plain values "?", quoted values "!" and null ""; other tags come from the file.
   void CheckTag(const YAML::Mark& mark, const std::string& tag) const {
     if (!tag.empty() && tag != "?" && tag != "!")
       Fail(mark, "tags (" + Escaped(tag) + ") are not allowed");

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The syntax of --config FILE.yaml: one mapping from keys to scalars or lists of scalars. Anchors,
-// aliases, tags, nesting, a second document, repeated keys and files over 1 MiB are UsageErrors
-// that name file and line. The parser does not know the options; OptionTable gives the entries
+// Parses --config FILE.yaml: one mapping from keys to scalars or lists of scalars. Throws
+// UsageError, with file and line, for anchors, aliases, tags, nesting, a second document, repeated
+// keys and files over 1 MiB. The parser does not know the options; OptionTable gives the entries
 // their types.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The outputs of a command: results on standard output, everything else on standard error. Tests
-// pass their own streams and clock. NO_COLOR turns off colour but not the live line; TERM=dumb
+// pass their own streams and clock. NO_COLOR turns off colour but keeps the live line; TERM=dumb
 // turns off both.
 #pragma once
 
@@ -34,8 +34,8 @@ Console ProcessConsole();
 std::string FitColumns(std::string_view text, int columns);
 int CountColumns(std::string_view text);
 
-// Appends `text` and a newline to `out`, broken at spaces into lines of at most `columns` columns.
-// Every line except the first starts with `prefix`; the caller has already written the first.
+// Appends `text` and a newline to `out`, wrapped at spaces into lines of at most `columns` columns.
+// Puts `prefix` before every line except the first, whose prefix the caller has already written.
 void AppendWrapped(std::string_view text, const std::string& prefix, int columns, std::string* out);
 
 }  // namespace oscar

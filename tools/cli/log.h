@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The messages of a running command on standard error: sentences for people, or with --log-format
-// json one object per line {"event", "fields", "level", "message", "time"}. Trap: it is not
-// synchronized; only the thread that runs the command may use it.
+// The messages of a running command on standard error. They are sentences for people, or with
+// --log-format json one object {"event", "fields", "level", "message", "time"} per line. Trap: a
+// log is not synchronized; only the thread that runs the command may use it.
 #pragma once
 
 #include <string>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An option of a command: its row in the table and the field that it sets. Every value, from a flag
-// or from the configuration file, becomes a JSON value of the declared type, so both obey the same
-// rules. Trap: a binding holds a pointer to the caller's field, which must outlive it.
+// An option of a command: its row in the table, and the field that it sets. Values from flags and
+// from the configuration file both become JSON values of the declared type, so the same rules apply
+// to both. Trap: an option holds a pointer to the caller's field, which must outlive it.
 #pragma once
 
 #include <concepts>
@@ -42,13 +42,14 @@ struct OptionSpec {
   std::string unit = {};                  // like "tokens"; names the value in help and errors
   char short_name = 0;                    // 'o' for -o
   std::vector<std::string> choices = {};  // the only values allowed, if any
-  // Inclusive limits of a number or of each number in a list. If `min` is -1, -1 is written "auto".
+  // Inclusive limits of a number or of each number in a list. If `min` is -1, users write -1 as
+  // "auto".
   std::optional<double> min = {}, max = {};
   std::function<std::string(const Json&)> check = {};  // returns the problem, or ""
   OptionScope scope = OptionScope::kResult;
   bool positional = false;  // an argument without a flag, like MODEL
   bool required = false;
-  bool only_once = false;  // left out of the command that resumes, like --restart
+  bool only_once = false;  // not repeated when resuming, like --restart
   bool main = false;       // shown by --help; all others only by --help-all
   bool path = false;       // names files: an existing file's commas do not split a list
   bool verbatim = false;   // list values may hold commas and spaces, so it is never split
@@ -76,8 +77,8 @@ struct Option {
 // Describes what errors expect: "a whole number of tokens", "a list of numbers", "one of a, b".
 std::string ExpectedValue(const Option& option);
 
-// Parses `text` as the option's scalar type; nothing if it is not valid. Whole numbers are decimal,
-// numbers are finite, switches are true or false.
+// Parses `text` as the option's scalar type; returns nothing if it is not valid. Whole numbers are
+// decimal, numbers are finite, and switches are "true" or "false".
 std::optional<Json> ParseScalar(const Option& option, std::string_view text);
 
 // Formats an option's value for help and --print-config: "auto" for -1 if the option allows it.
@@ -92,8 +93,8 @@ std::vector<std::string> SplitList(const Option& option, std::string_view text);
 // Removes the slashes at the end of a path: "out/" becomes "out".
 Json WithoutTrailingSlashes(const Option& option, Json value);
 
-// Returns the value of flags given in order. Unless the option is a list, the last one counts.
-// Throws UsageError.
+// Returns the value of an option's flags, given in order. If the option is not a list, the last
+// flag counts. Throws UsageError.
 Json ValueOfFlags(const Option& option, const std::vector<std::string>& texts);
 
 // ---- from field types to ValueType and Json ----

@@ -183,7 +183,8 @@ void OptionTable::CheckEffects() const {
   for (const Effect& effect : effects_) {
     const Option& option = Get(effect.name);
     const Json value = option.get();
-    // A file written by --print-config names every key, so a default in a file counts as not given.
+    // --print-config writes every key, so a key in a file counts as given only if its value is not
+    // the default.
     const bool given = option.source == OptionSource::kFlag ||
                        (option.source == OptionSource::kFile && value != option.default_value);
     const Option& other = Get(effect.key);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one table of a command's options, bound to the fields of its options struct. The flags, the
-// help, the strict configuration file, --print-config and the configuration stored in artifacts all
-// come from it. Trap: the table points into the struct; use both or neither.
+// The table of a command's options, bound to the fields of its options struct. It defines the
+// flags, the help, the keys of the configuration file, --print-config, and the configuration that
+// artifacts store. Trap: the table points into the struct, which must outlive it and stay in place.
 #pragma once
 
 #include <functional>
@@ -29,8 +29,8 @@ class OptionTable {
   // Adds a command line and an explanation to the end of the help.
   void Example(std::string line, std::string what);
 
-  // The field's current value becomes the default. T: bool, an integer, double, std::string, or a
-  // vector or optional of one.
+  // Adds an option. The field's current value becomes the default. T: bool, an integer, double,
+  // std::string, or a vector or optional of one of these.
   template <typename T>
   void Add(T* field, OptionSpec spec) {
     Insert(
@@ -64,8 +64,8 @@ class OptionTable {
   const Option& Get(const std::string& name) const;  // aborts for an unknown name
 
   // Sets fields from the entries of a configuration file, called `file` in errors. Throws
-  // UsageError with its line for an unknown key (naming the nearest), a wrong type, a value out of
-  // range.
+  // UsageError, with the line, for an unknown key (naming the nearest), a wrong type, or a value
+  // out of range.
   void ApplyConfig(const std::vector<ConfigEntry>& entries, const std::string& file);
 
   // Sets one field from its flags. Throws UsageError.
@@ -77,18 +77,19 @@ class OptionTable {
   // Throws UsageError if a required option has no value.
   void CheckRequired() const;
 
-  // The options `names` have an effect only if option `key` has `value`, or one of the values if it
-  // is an array. If `value` is null: only if `key` is on, or differs from its default.
+  // Declares that the options `names` have an effect only if option `key` has `value`, or one of
+  // several values if it is an array. If `value` is null, `key` must be on, or differ from its
+  // default.
   void OnlyWith(const std::vector<std::string>& names, const std::string& key, Json value = {});
-  // The options `names` have no effect if `key` has `value` (null: as above). `why` ends the
-  // message.
+  // Declares that the options `names` have no effect if `key` has `value`; a null `value` means the
+  // same as above. `why` ends the error message.
   void NotWith(const std::vector<std::string>& names, const std::string& key,
                const std::string& why = "", Json value = {});
-  // The options `names` have no effect if `holds` is true for the value of `key`.
+  // Declares that the options `names` have no effect if `holds` is true for the value of `key`.
   void NotWhere(const std::vector<std::string>& names, const std::string& key,
                 std::function<bool(const Json&)> holds, const std::string& why);
-  // Throws UsageError for a flag that would have no effect, or such a key in the file if its value
-  // is not the default.
+  // Throws UsageError if an option without effect was given as a flag, or in the file with a value
+  // other than the default.
   void CheckEffects() const;
 
   // Returns the values of the options that decide the result, by key. Artifacts store them.

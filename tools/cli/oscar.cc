@@ -46,7 +46,8 @@ VerbCommand OscarCommand() {
   return command;
 }
 
-// Passes the words to the completion of the verb's own program, from the file in the same folder.
+// Returns the bash completion of oscar. It passes the words after a verb to the completion file of
+// the verb's program, in the same folder.
 std::string Completion() {
   std::string verbs;
   for (const VerbProgram& verb : kVerbs) verbs += std::string(" ") + verb.verb;

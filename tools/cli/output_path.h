@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks an output path before any work, so that users do not learn after an hour that the
-// directory is missing or the disk too small.
+// Checks an output path before any work, so that a run does not fail after an hour because the
+// directory is missing or the disk is too small.
 #pragma once
 
 #include <cstdint>

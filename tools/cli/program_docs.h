@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The documentation that a package installs beside a program, made from its option tables: the man
-// page and the bash completions. `PROGRAM --print-man` and `PROGRAM --print-completion bash` print
-// them; cmake --install does that for every program.
+// The man page and the bash completions that a package installs beside a program, made from its
+// option tables. `PROGRAM --print-man` and `PROGRAM --print-completion bash` print them, and cmake
+// --install calls these for every program.
 #pragma once
 
 #include <optional>
@@ -30,7 +30,7 @@ std::string ShellCompletion(const ProgramDocs& docs, std::string_view shell);
 std::optional<std::string> DocsAskedFor(const ProgramDocs& docs,
                                         const std::vector<std::string>& arguments);
 
-// Splits a help text at semicolons outside parentheses. The first part fits on a line.
+// Splits a help text at semicolons outside parentheses. The first part must fit on a line.
 std::vector<std::string> Clauses(const std::string& help);
 
 }  // namespace oscar

@@ -76,7 +76,7 @@ std::string Progress::Line(int columns) const {
       steps_ == 0 ? 1.0 : (static_cast<double>(done_) + part_) / static_cast<double>(steps_);
   const int filled = static_cast<int>(fraction * kBarColumns);
   const double left = SecondsLeft();
-  // The parts in the order of the line; the part with `rank` 0 is dropped last.
+  // The parts of the line, in order. The part with `rank` 0 is dropped last.
   struct Piece {
     std::string text;
     int rank;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shows the progress of a command: a live line with the time left on a terminal, and a permanent
-// line per step (a layer) everywhere. The time left is the mean of the last steps times the
-// remaining ones, so it adapts to a model whose layers differ.
+// Shows the progress of a command: on a terminal a live line with the time left, and everywhere a
+// permanent line per step (a layer). The time left is the mean time of the last steps times the
+// number of remaining steps, so it adapts to a model whose layers differ.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ class Progress {
  public:
   explicit Progress(Log* log) : log_(log) {}
 
-  // Starts a task that replaces the previous one. `task` names the work ("calibrating"). `done` of
-  // its `steps` were done by an earlier run.
+  // Starts a task, which replaces the previous one. `task` names the work ("calibrating"). `done`:
+  // how many of the `steps` an earlier run did.
   void Begin(std::string task, int64_t steps, int64_t done = 0);
 
-  // Reports progress inside a step: the part that is done, in [0, 1], and the current activity.
-  // Cheap, because it redraws at most ten times a second.
+  // Reports the progress within a step: `part`, the share that is done, in [0, 1], and `doing`, the
+  // current activity. Calls are cheap, because the line is redrawn at most ten times a second.
   void Update(double part, std::string_view doing);
 
   // Ends a step: writes its permanent line, as the log event "step_done" with `fields`.

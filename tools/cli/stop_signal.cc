@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// A signal handler receives no pointer of ours, so these are globals.
+// These are globals, because a signal handler receives no pointer of ours.
 std::atomic<int> g_signals{0};
 std::atomic<bool> g_installed{false};
 char g_notice[500];

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ctrl-C and SIGTERM: the first requests a stop at the next layer boundary, the second ends the
-// process at once. Trap: for async-signal safety the handler only sets a flag and writes a notice
-// that was prepared beforehand.
+// Handles Ctrl-C and SIGTERM. The first signal requests a stop at the next layer boundary, the
+// second ends the process at once. Trap: a signal handler may call few functions (async-signal
+// safety), so it only sets a flag and writes a notice that was prepared before.
 #pragma once
 
 #include <csignal>

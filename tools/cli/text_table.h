@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plain aligned table for standard output: numbers are aligned to the right, words to the left.
+// A plain table for standard output, with aligned columns: numbers to the right, words to the left.
 #pragma once
 
 #include <string>

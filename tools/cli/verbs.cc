@@ -17,7 +17,7 @@ namespace {
 
 ProgramDocs DocsOf(const VerbCommand& command) {
   ProgramDocs docs{command.command, command.summary, {}, command.notes};
-  CommonOptions common;  // destroyed before the tables, whose defaults alone are read
+  CommonOptions common;  // the tables outlive it, so only their defaults may be read
   const auto add = [&](OptionTable table) {
     AddCommonOptions(&common, &table);
     docs.tables.push_back(std::move(table));

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A command with verbs, "oscar-zoo publish ...": the first argument selects the table, and the rest
-// is an ordinary command. Options, including --log-format, come after the verb.
+// A command with verbs, like "oscar-zoo publish ...". The first argument selects a verb, which then
+// runs like an ordinary command. All options come after the verb, --log-format too.
 #pragma once
 
 #include <optional>
@@ -27,8 +27,8 @@ struct VerbCommand {
   std::optional<Verb> without_verb = {};
 };
 
-// Runs the verb and returns the process exit code. --help lists the verbs, and --version is that of
-// the program. An unknown verb is a usage error that names the nearest.
+// Runs the verb and returns the process exit code. Handles --help, which lists the verbs, and
+// --version of the program. An unknown verb is a usage error that names the nearest verb.
 int RunVerbs(int argc, const char* const* argv, const VerbCommand& command,
              const Console& console = ProcessConsole());
 

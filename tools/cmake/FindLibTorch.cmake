@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# LibTorch as imported targets, without its own TorchConfig.cmake: that one fails where the CUDA toolkit is missing (the wheel
-# is a CUDA build) and brings the old FindCUDA along. The libraries find the nvidia wheels beside them by their own RUNPATH.
+# Finds LibTorch and makes imported targets. LibTorch's own TorchConfig.cmake is not used: it fails without the CUDA toolkit (the
+# wheel is a CUDA build) and includes the old FindCUDA. The libraries find the nvidia wheels beside them by their own RUNPATH.
 #
 # Looks in: CMAKE_PREFIX_PATH, variable or environment (a LibTorch folder, or torch.utils.cmake_prefix_path), then .deps
 # (what tools/setup.sh installs).
@@ -53,8 +53,8 @@ find_package_handle_standard_args(LibTorch
   REASON_FAILURE_MESSAGE "run tools/setup.sh, or pass -DCMAKE_PREFIX_PATH=<LibTorch>")
 if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   add_library(LibTorch::LibTorch INTERFACE IMPORTED)
-  # Searched after the system's own folders: LibTorch's include folder also carries third-party
-  # headers (fmt, for one), in versions that do not fit the libraries we link.
+  # LibTorch's include folder also has third-party headers, such as fmt, in other versions than the libraries
+  # that we link. So it is searched after the system's folders.
   target_compile_options(LibTorch::LibTorch INTERFACE
     "SHELL:-idirafter ${LibTorch_INCLUDE_DIR}" "SHELL:-idirafter ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include")
   set(LibTorch_CUDA no)
@@ -65,8 +65,8 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
       set(LibTorch_NCCL_OPTIONS -idirafter${LibTorch_CUDA_INCLUDE_DIR} -idirafter${LibTorch_CCCL_INCLUDE_DIR} -idirafter${LibTorch_NCCL_INCLUDE_DIR})
     endif()
     list(APPEND _libtorch_link -Wl,--push-state,--as-needed ${LibTorch_c10_cuda_LIBRARY} -Wl,--pop-state)  # streams
-    # LibTorch registers its kernels when loaded, so the linker must not drop the library when no
-    # symbol of it is named.
+    # The library registers its kernels when it is loaded, so the linker must keep it although no symbol of
+    # it is used.
     add_library(LibTorch::Cuda INTERFACE IMPORTED)
     target_link_libraries(LibTorch::Cuda INTERFACE LibTorch::LibTorch -Wl,--push-state,--no-as-needed
                           ${LibTorch_torch_cuda_LIBRARY} -Wl,--pop-state)

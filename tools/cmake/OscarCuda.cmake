@@ -20,7 +20,7 @@ endif()
 # Machine code for sm_80 runs on sm_86 and sm_89 too; sm_100 and sm_120 compile the PTX when a program starts.
 # -DOSCAR_CUDA_ARCHITECTURES="80-real;86-real;89-real;90a-real;100-real;120-real" has code for each.
 set(OSCAR_CUDA_ARCHITECTURES "80;90a-real" CACHE STRING "CUDA architectures of the kernels")
-# Static: programs start on a machine without a toolkit.
+# By default the CUDA runtime is linked statically, so that programs start on a machine without a toolkit.
 option(OSCAR_CUDA_SHARED_RUNTIME "Launch kernels through the shared runtime, where tools/dev/gpu_faults.sh lets calls fail" OFF)
 if(OSCAR_CUDA_ENABLED)
   set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})

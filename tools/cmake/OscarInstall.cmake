@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# cmake --install: programs, the shared objects that they load, and what each prints of itself: man page and bash
-# completions. The programs need no file of the source tree. OSCAR_TORCH says where they find LibTorch; packages set it (tools/package.sh).
+# Rules for cmake --install: the programs, the shared objects that they load, and the man page and bash completions that each
+# program prints. The programs need no file of the source tree. OSCAR_TORCH says where they find LibTorch; packages set it (tools/package.sh).
 include(GNUInstallDirs)
 
 set(objects ${CMAKE_INSTALL_LIBDIR}/oscar)
@@ -38,7 +38,7 @@ function(oscar_install)
            PRE_INCLUDE_REGEXES . POST_INCLUDE_REGEXES /site-packages/ ^${LibTorch_ROOT} POST_EXCLUDE_REGEXES .)
       file(INSTALL \${loaded} DESTINATION \${CMAKE_INSTALL_PREFIX}/${objects} FOLLOW_SYMLINK_CHAIN)")
   endif()
-  # As the programs of the build tree print it: those installed may not find LibTorch here.
+  # The programs of the build tree print these, because the installed ones may not find LibTorch here.
   install(CODE "
     set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
     foreach(program ${ARGN})

@@ -47,7 +47,7 @@ struct Prognosis {
   Json plan;
 };
 
-// Adds to `missing` what this machine has too little of.
+// Adds to `missing` the resources of which this machine has too little.
 void CheckMachine(const CalibrateOptions& options, const CalibrationInput& input,
                   const CalibrationPlan& plan, std::vector<std::string>& missing) {
   if (input.device.is_cpu() && options.model.device == "auto")
@@ -143,7 +143,7 @@ CommandResult Tables(const DoctorOptions& options, CommandContext& context) {
   return {ExitCode::kDone, options.into};
 }
 
-// Shows what an artifact says about its model, above all which layers need more bits.
+// Shows what an artifact says about its model, mainly which layers need more bits.
 CommandResult Calibrated(const DoctorOptions& options, CommandContext& context) {
   const Artifact artifact = Artifact::Open(options.calibrate.model.model);
   if (options.json) {

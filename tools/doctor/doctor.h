@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-calibrate doctor: reports what a model is, what a calibration would do, what is missing,
-// and the next command. Takes every option of oscar-calibrate, so that it describes the same run.
+// oscar-calibrate doctor reports what a model is, what a calibration would do, what is missing, and
+// the next command. It takes every option of oscar-calibrate, so that it describes the same run.
 // Exit code 3 means that this model cannot be calibrated. Missing things (weights to download,
-// memory, a GPU) are listed but are not a failure.
+// memory, a GPU) are listed and do not change the exit code.
 #pragma once
 
 #include <functional>

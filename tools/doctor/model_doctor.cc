@@ -23,9 +23,9 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Finds the object in `config` that `where` names ("config.json: text_config: rope_parameters") and
-// that holds `key` or should hold it. Settings of rotary embeddings may be one level deeper, in an
-// object per layer type.
+// Returns the object in `config` that holds `key` or should hold it. `where` names it, for example
+// "config.json: text_config: rope_parameters". Settings of rotary embeddings may be one level
+// deeper, in an object per layer type.
 Json* FindObject(Json& config, std::string_view what, std::string_view where,
                  const std::string& key) {
   Json* object = &config;
@@ -55,8 +55,9 @@ void EraseField(Json& object, const std::string& key) {
   object = std::move(kept);
 }
 
-// Reads the spec of a faulty configuration. It removes refused fields, invents missing ones and
-// reads again. Problems that only follow from such repairs are not reported as reasons.
+// Reads the spec of a faulty configuration. After each error it removes a refused field or adds a
+// missing one with an invented value, and reads again. An error that such a repair may have caused
+// is not reported as a reason.
 class ConfigDoctor {
  public:
   ConfigDoctor(Json config, std::string what, const Checkpoint* checkpoint)
@@ -86,7 +87,8 @@ class ConfigDoctor {
     Json* object = FindObject(config_, what_, error.where(), error.key());
     const bool is_there = object != nullptr && object->contains(error.key());
     const std::string_view text = error.what();
-    // A value that is not implemented would be refused with any invented sizes.
+    // An invented size may contradict other fields. (A value that is not implemented is refused
+    // whatever the invented sizes are.)
     const bool contradiction =
         !put_in_.empty() && is_there && text.find("is not implemented") == text.npos;
     if (contradiction) return EnlargePutIn();
@@ -94,7 +96,7 @@ class ConfigDoctor {
     reasons.emplace_back(text);
     if (object == nullptr) return false;
     if (is_there) {
-      // Erasing the field would also erase invented sizes.
+      // Erasing this field would also erase invented values.
       const bool takes_others = object->at(error.key()).is_structured() || object != &config_;
       if (!put_in_.empty() && takes_others) return false;
       EraseField(*object, error.key());
@@ -104,8 +106,8 @@ class ConfigDoctor {
     return true;
   }
 
-  // Replaces invented sizes by a number with many divisors, because many sizes must be multiples of
-  // others. Returns false if that was already done.
+  // Replaces invented sizes by a number with many divisors, because sizes must often be multiples
+  // of others. Returns false if that was already done.
   bool EnlargePutIn() {
     if (*put_in_.back() != kSmall) return false;
     for (Json* value : put_in_) *value = kManyDivisors;
@@ -286,7 +288,8 @@ class ModelDoctor {
     }
   }
 
-  // A repaired configuration has doubtful shapes and layer numbers, so only missing names count.
+  // Checks the stored tensors against the spec. The shapes and layer numbers of a repaired
+  // configuration are doubtful, so then only missing names are reported.
   void CheckStoredTensors(bool repaired) {
     std::vector<std::string> problems;
     if (result_.has_weights) {
@@ -301,7 +304,8 @@ class ModelDoctor {
       result_.reasons.push_back(directory_.string() + ": " + problem);
   }
 
-  // In an unknown format, any tensor of a module may be its weight.
+  // Returns a problem for each module of which no tensor is stored. In an unknown format, any
+  // tensor of a module may be its weight.
   std::vector<std::string> MissingModules() const {
     constexpr std::string_view kWeight = "weight";
     std::vector<std::string> problems;
@@ -319,7 +323,7 @@ class ModelDoctor {
   void DescribeWeights() {
     std::string text;
     if (result_.has_weights && result_.spec) {
-      // The description cannot be made for weights that do not fit the configuration.
+      // Weights that do not fit the configuration cannot be described.
       try {
         text = DescribeStorage(*result_.spec, *checkpoint_);
       } catch (const InputError&) {

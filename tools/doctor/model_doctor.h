@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Describes a model directory and everything that prevents its calibration. It continues after the
-// first problem, where all other commands stop, with a repaired copy of config.json. The result
-// therefore describes the model only as far as it is understood, and must not be used to calibrate
-// it.
+// Describes a model directory and everything that prevents its calibration. All other commands stop
+// at the first problem. The doctor repairs a copy of config.json and continues. So it describes the
+// model only as far as it is understood, and its spec must not be used to calibrate.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Describes a model and possible uses of its artifacts; part of model_doctor.h. Refusals use the
-// words of the commands that refuse (capture/model/spec/use_limits.h).
+// Describes a model and the uses of its artifacts; declared in model_doctor.h. Refusals are worded
+// as in the commands that refuse (capture/model/spec/use_limits.h).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,7 +23,7 @@ bool AnyCached(const ModelSpec& spec, const Predicate& predicate) {
                              [&](const LayerSpec& layer) { return predicate(layer.attention); });
 }
 
-// Returns facts that the geometry does not show.
+// Returns facts that the layers' dimensions do not show.
 std::vector<std::string> SpecialFacts(const ModelSpec& spec) {
   std::vector<std::string> facts;
   const auto add = [&](bool holds, std::string text) {
@@ -97,7 +97,8 @@ std::vector<Fact> UseFacts(const ModelSpec& spec, const std::string& attention_c
       exports.push_back(line(option, exporter.why_no_latents));
     }
   }
-  // If queries and keys have norms, key scales go into the norms, so the projections do not change.
+  // If queries and keys have norms, key scales are folded into these, and the projections do not
+  // change.
   const bool projections = std::ranges::any_of(
       spec.layers, [](const LayerSpec& layer) { return !layer.attention.qk_norm; });
   const auto copy = [&](const char* option, const std::string& why, bool changes_projections) {

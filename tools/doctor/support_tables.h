@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes tables of what is supported for the README from the tables that the code uses. Running it
-// replaces the README's text between the two marks.
+// Makes tables of the supported model families, weight formats and tokenizers from the tables in
+// the code. `doctor --tables --into FILE` replaces the text between two marks of the file with
+// them.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +19,7 @@ inline constexpr std::string_view kSupportEnd = "<!-- oscar-calibrate doctor --t
 std::string SupportTables();
 
 // Returns the text of `page` with the tables between its marks. Throws InputError naming the file
-// if it does not hold each mark once, in order.
+// unless it has each mark once, in order.
 std::string WithSupportTables(const std::filesystem::path& page);
 
 }  // namespace oscar

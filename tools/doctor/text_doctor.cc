@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Diagnoses the tokenizer and chat template of a model directory; part of model_doctor.h. A
+// Diagnoses the tokenizer and chat template of a model directory; declared in model_doctor.h. A
 // calibration on token ids needs neither.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -42,7 +42,7 @@ std::string TypesText(const Json& component) {
   return text;
 }
 
-// Returns the problems of each component, because loading stops at the first problem.
+// Returns the problems of all components. (Loading stops at the first problem.)
 std::vector<std::string> ComponentProblems(const Json& root, const std::string& file) {
   std::vector<std::string> problems;
   const auto attempt = [&](const auto& step) {
@@ -64,7 +64,8 @@ std::vector<std::string> ComponentProblems(const Json& root, const std::string& 
   attempt(
       [&] { MakePostProcessors(MemberOrNull(root, "post_processor"), where("post_processor")); });
   attempt([&] { MakeDecoders(MemberOrNull(root, "decoder"), where("decoder")); });
-  // The model's symbols depend on the pre-tokenizers, so it is checked only if they are known.
+  // The model's symbols depend on the pre-tokenizers, so the model is checked only if these are
+  // known.
   const Json& model = MemberOrNull(root, "model");
   if (pieces_known || TypesText(model) != "BPE")
     attempt([&] { (void)TokenModel::Make(model, symbols, where("model")); });

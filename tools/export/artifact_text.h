@@ -10,8 +10,8 @@
 
 namespace oscar {
 
-// Describes an artifact, one line each: the model, the calibration data, the content, the serving
-// settings and the measurements.
+// Describes the model, the calibration data, the content, the serving settings and the measurements
+// of an artifact, with a line for each fact.
 std::string ArtifactText(const Artifact& artifact);
 std::string ImportedText(const Artifact& artifact);  // for an imported artifact
 

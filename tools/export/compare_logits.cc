@@ -24,8 +24,8 @@ namespace {
 
 constexpr int64_t kTokens = 96;
 
-// Random ids from the whole vocabulary are enough: logits agree on any text or on none. Models
-// without a tokenizer can be compared too.
+// Returns a row of pseudo-random ids from the whole vocabulary. They serve as well as text, because
+// equal models have equal logits on any tokens, and they need no tokenizer.
 std::string SomeRow(const ModelSpec& spec) {
   std::vector<int64_t> ids;
   const int64_t count = spec.max_positions > 0 ? std::min(kTokens, spec.max_positions) : kTokens;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks that a copy of a model computes the same as the model. oscar-capture, which is installed
-// beside this program and has LibTorch, runs both over the same tokens in float32, and their logits
-// are compared. Trap: if experts are routed, rounding may send a token to another expert, so the
-// median token is judged.
+// Checks that a copy of a model computes the same as the model. It runs oscar-capture, which is
+// installed beside this program and has LibTorch, on both with the same tokens in float32, and
+// compares the logits. Trap: in a mixture of experts, rounding may send a token to another expert,
+// so the median over tokens is checked and not the maximum.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@
 
 namespace oscar {
 
-// Differences d = |x - y| / |y| per token. x, y: logits minus their mean (softmax ignores it).
+// The differences d = |x - y| / |y| per token. x, y: logits minus their mean, which softmax
+// ignores.
 struct LogitsAgreement {
   int64_t tokens = 0;
   double middle = 0, worst = 0;  // median and maximum of d
@@ -29,8 +30,8 @@ LogitsAgreement CompareLogitsOfCopy(const std::filesystem::path& model,
                                     const std::filesystem::path& copy, const ModelSpec& spec,
                                     const std::string& device);
 
-// Returns the largest allowed median of d if v_proj and o_proj of every layer are rounded once to
-// `stored` after a rotation. For float32 it is the error of float32 arithmetic.
+// Returns the largest allowed median of d if v_proj and o_proj of every layer are rounded to
+// `stored` once, after a rotation. For float32 this is the error of float32 arithmetic.
 double AllowedByRounding(DType stored, size_t num_layers);
 
 }  // namespace oscar

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // oscar-export: converts artifacts to the files of runtimes and back, or inspects a file. It does
-// not load LibTorch. If a model must run, oscar-capture runs it.
+// not load LibTorch; oscar-capture runs a model for it if necessary.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --reasoning of oscar-validate: the model continues prefixes of the text with its most likely
-// tokens and an exact cache. An arm's continuation is the same up to the first token that the arm
-// would choose differently, so one pass over the exact model's continuation finds that token. Stop
-// tokens do not end a continuation: all have the same length.
+// --reasoning of oscar-validate: the model continues prefixes of the text greedily with an exact
+// cache. An arm (a configuration that is measured) would generate the same tokens up to the first
+// one that it would choose differently. Running the arm once over the exact model's continuation
+// finds that token. Stop tokens do not end a continuation, so that all have the same length.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,11 @@ struct ContinuationArguments {
 };
 void AddContinuationOptions(OptionTable& table, ContinuationArguments* continuations);
 
-// Returns prefixes with continuations: [samples] of prefix + length tokens. Prefixes are cut one
-// after another from the texts, and each gets the opening tokens of the model's texts. A directory
-// of `job` keeps the result for a resumed run. Throws UsageError if the texts have too few prefixes
-// or the model supports too few positions; otherwise throws as GenerateDocuments.
+// Returns `samples` prefixes with their continuations, each prefix + length tokens long. Prefixes
+// are cut one after another from the texts. Each starts with the tokens that open every text of the
+// model. A directory of `job` keeps the result for a resumed run. Throws UsageError if the texts
+// have too few prefixes or the model supports too few positions; otherwise throws as
+// GenerateDocuments.
 std::vector<std::vector<int32_t>> Continue(const ContinuationArguments& arguments,
                                            const ModelInput& input, at::Device device,
                                            at::ScalarType dtype, const std::filesystem::path& job,

@@ -16,7 +16,7 @@ namespace oscar {
 
 namespace {
 
-// Opens a dump, and reads the first and the last token of every layer.
+// Opens a dump and reads the first and the last token of every layer.
 void LookAt(const std::string& path) {
   const DumpReader dump(path);
   const std::vector<int64_t>& lengths = dump.sequence_lengths();
@@ -73,7 +73,7 @@ std::shared_ptr<const AttentionDump> OpenDump(const DumpArguments& arguments, Lo
   } else {
     if (arguments.scale)
       throw UsageError("--scale works only with directories; an HDF5 dump stores its own scale");
-    // A malicious file can crash the HDF5 library, so a separate process reads it first.
+    // A malicious file can crash the HDF5 library, so a separate process opens it first.
     LookInSandbox([&] { LookAt(arguments.from); }, arguments.from);
     dump = std::make_shared<DumpReader>(arguments.from);
   }

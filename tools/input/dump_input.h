@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --from: a dump instead of a model. A file is oscar-capture's HDF5; a directory comes from
-// upstream's server. Only the HDF5 stores the scale and window of attention; for a directory the
+// --from: a dump instead of a model. A file is HDF5 and comes from oscar-capture; a directory comes
+// from upstream's server. Only HDF5 stores the scale and the window of attention. For a directory,
 // options give them.
 #pragma once
 

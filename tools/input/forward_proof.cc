@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// Returns text that the model did not write: a model assigns its own text a low loss even if its
+// Returns text that the model did not write. On its own text, a model has a low loss even if its
 // forward pass is wrong.
 DataSet TextOf(const ModelInput& input) {
   if (input.data.self_generated.is_null()) return input.data;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides whether a forward pass is right although config.json has unknown fields. A right forward
-// pass has a much lower loss than guessing; a wrong one does not.
+// Decides by the loss on a text whether a model's forward pass is right although config.json has
+// unknown fields. The loss of a right forward pass is much lower than that of guessing.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@
 namespace oscar {
 
 // Does nothing unless the model has unknown fields and --unknown-config is "check". Throws
-// InputError naming these fields if the loss does not prove the forward pass. Without a `loss`, or
-// if the model wrote that text itself, a sample is run through the model.
+// InputError naming these fields if the loss is too high. `loss`: that of the data. If it is
+// absent, or if the model wrote the data itself, runs the model on a sample of text.
 void ProveForwardPass(const ModelArguments& arguments, const ModelInput& input, Log& log,
                       std::optional<TextLoss> loss = std::nullopt);
 

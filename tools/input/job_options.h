@@ -9,12 +9,13 @@
 
 namespace oscar {
 
-// Stores the options that a job was started with. They do not identify the run; RefuseOtherRun only
-// shows which ones differ: `--tokens: 30000 -> 20000`.
+// Stores the options with which a job was started. A job is not identified by them; they only let
+// RefuseOtherRun show which ones differ, like `--tokens: 30000 -> 20000`.
 void RememberOptions(const std::filesystem::path& job, const Json& configuration);
-// Lets a job without finished layers be used with other options. The job's other file, text that
-// the model wrote, records its own options.
+// Forgets the options of a job without finished layers, so that it can continue with others. The
+// job may have text that the model wrote; that file records its own options.
 void ForgetOptions(const JobLock& job);
+// Throws InputError that lists the options that differ from the job's.
 [[noreturn]] void RefuseOtherRun(const std::filesystem::path& job, const Json& configuration,
                                  const OtherRun& error);
 

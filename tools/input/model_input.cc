@@ -41,7 +41,7 @@ void LogModel(const ModelInput& input, UnknownConfig rule, Log& log) {
   }
 }
 
-// Returns why documents are cut at this length.
+// Returns the reason for the length at which documents are cut.
 std::string WhyCut(const DataArguments& data, const ModelSpec& spec) {
   if (data.max_sequence > 0 && data.max_sequence < spec.max_positions)
     return fmt::format("documents are limited to {} tokens ({})", data.max_sequence,
@@ -106,8 +106,8 @@ void LogData(const DataSet& data, Log& log) {
   }
 }
 
-// Packs documents into sequences of 4,096 tokens. A small budget is divided into four sequences.
-// Without a separator documents stay as they are.
+// Packs documents into sequences of 4,096 tokens, or a quarter of a small budget. If no separator
+// is found, leaves documents as they are.
 void PackByDefault(const DataArguments& data, const ModelInput& input, DataOptions& options) {
   constexpr int64_t kSequence = 4096, kLeast = 512;
   const auto find = [&](const LazyTokenizer& tokenizer) {
@@ -127,7 +127,7 @@ void PackByDefault(const DataArguments& data, const ModelInput& input, DataOptio
   }
 }
 
-// Returns placeholder documents of the longest length, as many tokens as the budget allows.
+// Returns placeholder documents with as many tokens as the budget, each as long as possible.
 DataSet Placeholders(const DataArguments& data, const ModelSpec& spec) {
   const int64_t longest = std::min(
       {spec.max_positions, data.tokens, data.max_sequence > 0 ? data.max_sequence : int64_t{4096}});

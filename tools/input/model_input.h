@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Input of commands that run a model: the options of their data and machine, and everything that is
-// known before a weight is read. Trap: artifacts store the keys and meanings of options, so nothing
-// may be renamed.
+// The input of commands that run a model: the options for its data and machine, and everything that
+// is known before any weight is read. Trap: artifacts store the keys and values of these options,
+// so no key or meaning may change.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace oscar {
 
-// How messages become text (capture/text/data/chat_format.h).
+// Options for turning chat messages into text (capture/text/data/chat_format.h).
 struct ChatArguments {
   std::string chat_template;  // template file; empty: the model's own
   std::vector<std::string> template_var;
@@ -42,8 +42,8 @@ struct DataArguments {
   int64_t tokens = 30000;              // 0: DefaultTokens
   int64_t max_sequence = 0;  // 0: 4096 if packed, else the model's limit; never more than `tokens`
   bool pack = false;
-  // Whether documents are packed by default. A calibration is for caches of long contexts, and
-  // short documents lack these.
+  // Whether documents are packed by default. A calibration needs long contexts, which short
+  // documents do not have.
   bool packs_by_default = false;
   bool whole_documents = false;  // documents must not be packed
   std::string separator = {};    // a token or its id; empty: see FindSeparator
@@ -51,8 +51,8 @@ struct DataArguments {
   std::vector<int64_t> length_buckets = {};
   ChatArguments chat = {};
   bool chat_for_prompts = false;  // see DataOptions
-  // The program's names of these options in messages about cut text. `tokens_flag` counts in units
-  // of `tokens_piece` tokens.
+  // The names of these options in messages about cut text. One unit of `tokens_flag` is
+  // `tokens_piece` tokens.
   std::string tokens_flag = "--tokens", length_flag = "--max-sequence";
   int64_t tokens_piece = 1;
 };
@@ -72,8 +72,8 @@ void AddModelOption(OptionTable& table, ModelArguments* model);
 void AddMachineOptions(OptionTable& table, ModelArguments* model);  // device and dtype
 void AddAllowOptions(OptionTable& table, ModelArguments* model);    // which checks may fail
 
-// The smallest accepted share of a model's vocabulary that its tokenizer covers. Padding to a power
-// of two leaves 97 % or more (phi-2: 50,295 of 51,200).
+// A tokenizer must cover at least this share of a model's vocabulary. Models that pad their
+// vocabulary to a power of two leave 97 % or more (phi-2: 50,295 of 51,200).
 inline constexpr double kSmallestVocabularyShare = 0.5;
 // Returns why this cannot be the model's tokenizer, or "" if it can.
 std::string WhyOtherTokenizer(const Tokenizer& tokenizer, const ModelSpec& spec);
@@ -93,12 +93,12 @@ struct ModelInput {
   std::vector<std::vector<int32_t>> Sequences() const { return TokenIds(data); }
 };
 
-// Starts the GPU that --device names in the background. A failure is ignored, because it occurs
+// Starts the GPU that --device names, in the background. Ignores a failure, because it will occur
 // again when the GPU is used.
 std::future<void> StartGpu(const std::string& device);
 
-// Opens the model without data. This and the functions below throw UsageError or InputError and log
-// what they found. `planning`: nothing will run, so config.json is enough.
+// Opens the model without data. Like the functions below, throws UsageError or InputError and logs
+// what it found. `planning`: no model will run, so weights may be missing.
 ModelInput OpenModel(const ModelArguments& model, Log& log, bool planning = false);
 // Returns the options for the data that the arguments name, or for `builtin` if they name no files.
 DataOptions MakeDataOptions(const DataArguments& data, BuiltinText builtin,

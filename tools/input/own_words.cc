@@ -61,8 +61,8 @@ uint64_t LimitOf(const OwnWordsRequest& request) {
                              request.device.is_cpu() ? 0 : QueryMemory(request.device).free);
 }
 
-// The model that will write the texts, or, if it cannot and was not explicitly asked to, the
-// reason.
+// The model that will write the texts, or the reason why it cannot. (If the user requested texts,
+// that is an error instead.)
 struct Drawing {
   std::optional<SelfGeneration> model;
   std::string why_not;

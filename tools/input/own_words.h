@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --self-generate of oscar-validate: texts that the model draws at temperature 1, starting only
-// with the token that every text begins with. On them the perplexity ratio of an arm is in
-// expectation the exponential of its token KL, whatever the model was trained on; on other text it
-// also depends on how foreign the text is. Every token must be drawn this way, so stop tokens do
-// not end a text: the next text follows, as in packed text.
+// --self-generate of oscar-validate: texts that the model samples at temperature 1 after only the
+// tokens that open every text.
+//
+// On such text, the logarithm of an arm's perplexity ratio has the arm's next-token KL as its
+// expectation. On other text the ratio also depends on how well the model knows that text. This
+// needs every token to be sampled. So a stop token does not end a text: the model continues with a
+// new document, as in packed text.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +31,7 @@ void AddOwnWordsOptions(OptionTable& table, OwnWordsArguments* own);
 struct OwnWordsRequest {
   OwnWordsArguments arguments;
   int64_t exact_tokens =
-      0;  // kept by the windows; a default text has four times as many, at least 512
+      0;  // tokens in the windows; a default text has four times as many, at least 512
   uint64_t seed = 0;
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;
@@ -40,8 +42,9 @@ struct OwnWords {
   Json description = nullptr;  // "own_words" in the report's "validation"
 };
 
-// Draws the texts from the model, or reads those of an earlier run from `job`, its own directory.
-// Throws as GenerateDocuments; UsageError for a length that the model does not support.
+// Samples the texts from the model, or reads those of an earlier run from `job`, a directory for
+// this purpose. Throws UsageError for a length that the model does not support; otherwise throws as
+// GenerateDocuments.
 OwnWords DrawOwnWords(const OwnWordsRequest& request, const ModelInput& input,
                       const std::filesystem::path& job, CommandContext& context);
 

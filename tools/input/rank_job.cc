@@ -75,8 +75,8 @@ void TakeOwnGpu(const RankPlace& place) {
     setenv(name, all[local].c_str(), 1);
 }
 
-// Counts the GPUs without starting the driver, which takes noticeable time. Returns 0 if some of
-// them may not be usable.
+// Counts the GPUs without starting the driver, which would take time. Returns 0 if
+// CUDA_VISIBLE_DEVICES may hide some of them.
 int GpusListed() {
   if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) return 0;
   std::error_code error;
@@ -164,8 +164,9 @@ pid_t StartRank(int rank, int size, int port, const std::vector<std::string>& ar
   _exit(127);
 }
 
-// Ranks normally end by themselves: rank 0 last, all within seconds of a failure. Ranks that are
-// still running after these delays are killed.
+// Ranks normally end by themselves: after a failure within seconds, with rank 0 last. Ranks that
+// still run after these delays are killed. The delays start when rank 0 ends, when another rank
+// fails, or (with --rank-timeout added) when a signal has killed another rank.
 constexpr std::chrono::seconds kBehindRank0{1}, kBehindExit{3}, kBehindSignal{4};
 
 // Runs the ranks and ends this process with their exit code.
@@ -248,8 +249,9 @@ void AddRankOptions(OptionTable& table, RankOptions* options, bool plans) {
 
 namespace {
 
-// Tensors of tens of megabytes come and go by the thousand. By default the C library returns them
-// to the kernel, which then clears the same pages again and again.
+// Makes the C library keep freed memory. Thousands of tensors of tens of megabytes are allocated
+// and freed. By default each is returned to the kernel, which clears the same pages again and
+// again.
 void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a command as one rank of several: its options, the launcher's variables, and ranks that the
-// command starts itself. Trap: call EnterJob before anything that looks for a GPU.
+// Runs a command as one of several ranks: the options, the launcher's environment variables, and
+// ranks that the command starts itself. Trap: call EnterJob before anything that looks for a GPU.
 #pragma once
 
 #include <memory>
@@ -25,35 +25,37 @@ struct RankOptions {
 // `plans`: whether the command can plan for ranks on several machines.
 void AddRankOptions(OptionTable& table, RankOptions* options, bool plans = true);
 
-// Must be called first in main(). Lets the process keep freed memory and gives each rank of a
-// machine its own GPU. Only rank 0 writes output; the console of another rank writes
-// errors only.
+// Must be called first in main(). Makes the process keep freed memory, and gives each rank on a
+// machine its own GPU. Returns the console: that of rank 0 is the usual one, those of other ranks
+// only show errors.
 Console EnterJob();
 
 // Returns the requested number of ranks.
 int RanksAskedFor(const RankOptions& options, const std::string& device);
 
-// Connects this process to the ranks of its job. If ranks are requested but not running, starts
-// them and ends this process with their exit code. `tensors`: whether they will exchange tensors.
+// Connects this process to the ranks of its job. If ranks are requested but were not started,
+// starts them and ends this process with their exit code. `tensors`: whether the ranks will
+// exchange tensors.
 std::unique_ptr<RankGroup> JoinRanks(const RankOptions& options, const std::string& device,
                                      CommandContext& context, bool tensors = true);
 
-// Ends all other ranks with the exit code of the exception being handled. Returns if the caller
-// must report the exception: on rank 0, and for Interrupted.
+// Call this in a catch block. Ends all other ranks with the exit code of the current exception.
+// Returns only if the caller must report the exception: on rank 0, and for Interrupted.
 void EndJob(RankGroup& group);
 
-// All ranks must call this. Throws InputError on each rank if one of them has another model, data,
-// options, program or machine than rank 0.
+// Throws InputError if the model, data, options, program or machine (`own`) of a rank differs from
+// those of rank 0. All ranks must call this.
 void CheckSameOnAllRanks(const RankGroup& group, const Json& own);
 
 // Returns the smallest of the ranks' values.
 uint64_t LeastOfRanks(const RankGroup& group, const std::string& name, uint64_t own);
 
-// Returns the ranks that opened their files first (OpenedFiles), including rank 0. This is one rank
-// if all read the same files, otherwise one per machine or copy.
+// Returns, for each copy of the files that ranks have opened, the lowest rank that uses it. Rank 0
+// is always one of these, and the only one if all ranks use the same files. `opened`: OpenedFiles
+// of this rank.
 std::vector<int> FirstReaders(const RankGroup& group, const std::string& opened);
 
-// All ranks must call this after each layer. Returns whether one of them wants to stop there.
+// Returns whether a rank wants to stop after this layer. All ranks must call this after each layer.
 bool AgreeToStop(const RankGroup& group, size_t layer_index, bool own);
 
 }  // namespace oscar

@@ -107,7 +107,7 @@ SelfGeneration PrepareSelfGeneration(const SelfGenerateArguments& self, const Da
                        .chat_format = {},
                        .stop_ids = {},
                        .max_sequence = options.max_sequence};
-  // Requests more prompts than needed, because some answers are short and some prompts too long.
+  // Loads more prompts than needed, because some answers are short and some prompts are too long.
   const int64_t most = 16 * ((self.tokens + self.length - 1) / self.length) + 64;
   // The model's own text must fill at least half of a document.
   const int64_t longest = options.max_sequence - std::min(self.length, options.max_sequence / 2);

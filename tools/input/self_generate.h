@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // --self-generate of oscar-calibrate (calib/run/self_generation.h): options, prompts from the data,
-// and progress while the model writes. Trap: artifacts store the keys and meanings of options, so
-// nothing may be renamed.
+// and progress while the model writes. Trap: artifacts store the keys and values of these options,
+// so no key or meaning may change.
 #pragma once
 
 #include <cstdint>
@@ -39,14 +39,14 @@ uint64_t SelfGenerationLimit(at::Device device, uint64_t device_limit);
 // Writes the documents, or reads them from the job.
 SelfGenerated WriteDocuments(const SelfGeneration& model, const std::filesystem::path& job,
                              uint64_t limit, const ModelInput& input, CommandContext& context);
-// Does the same and stores the result in input->data.
+// Writes or reads them like WriteDocuments, and stores them in input->data.
 void SelfGenerate(const SelfGeneration& model, const std::filesystem::path& job, uint64_t limit,
                   CommandContext& context, ModelInput* input);
 
-// Returns a line that says whether the model could write text if asked to.
+// Returns a line that says whether the model could write text.
 std::string SelfGenerationFact(const ModelSpec& spec, at::ScalarType dtype, uint64_t limit);
 
-// For --dry-run and doctor: puts placeholders into input->data and returns the cost as lines.
+// For --dry-run and doctor: puts placeholders into input->data, and returns lines about the cost.
 std::string PlanSelfGenerate(const SelfGeneration& model, uint64_t limit, ModelInput* input);
 
 }  // namespace oscar

@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sets how long LibTorch's worker threads spin after a piece of work before they sleep. libgomp's
-// default is a thousandth of a second. If other processes need the core of a waiting worker, a
-// program then takes several times as long. A program linked with this file starts with
-// GOMP_SPINCOUNT in its environment, unless its user set that or OMP_WAIT_POLICY. Traps: libgomp
-// reads its environment when it is loaded, so the program restarts itself before that; and only a
-// program, not a shared library, may have the section for it.
+// Sets how long LibTorch's worker threads spin after their work before they sleep. libgomp's
+// default is a millisecond. If other processes need the core of a spinning worker, a program then
+// takes several times as long. A program linked with this file starts with GOMP_SPINCOUNT in its
+// environment, unless the user set that or OMP_WAIT_POLICY.
+//
+// Traps: libgomp reads its environment when it is loaded, so the program restarts itself before
+// that. The section that does this is only allowed in a program, not in a shared library.
 #include <unistd.h>
 
 #include <climits>
@@ -36,7 +37,7 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void BeforeLibrar
   const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   if (length < 0) return;
   program[length] = '\0';
-  execve(program, argv, more);  // returns only if it fails; then waits are long
+  execve(program, argv, more);  // returns only if it fails; then workers spin long
 }
 
 __attribute__((section(".preinit_array"),

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Implements --combine: makes a page, a spreadsheet, a table for a README and the files of --write
-// from finished reports.
+// Implements --combine: from finished reports makes a page, a spreadsheet, a table for a README,
+// and the files of --write.
 #pragma once
 
 #include <filesystem>
@@ -28,13 +28,14 @@ struct CombineOptions {
   std::string table_into;               // a file with markers around the table, or empty
 };
 
-// Writes the rows of comparison.csv for one report to `path`. Throws InputError.
+// Writes comparison.csv for one report to `path`. Throws InputError.
 void WriteReportCsv(const std::string& source, const Json& report,
                     const std::filesystem::path& path);
 
-// Writes the four files to the output directory, and the table into `table_into`. Throws InputError
-// for a file that is not a report or was not validated. Returns the path of the page, or without
-// one the path of `write` or the CSV.
+// Writes the CSV to `csv` and the report files to `write`, if given. If `output` is given, writes
+// the four comparison files there and the table into `table_into`. Throws InputError for a file
+// that is not a report or was not validated. Returns the path of comparison.html. Without `output`,
+// returns `write`, or `csv` if `write` is empty.
 std::filesystem::path CombineReportFiles(const CombineOptions& options);
 
 }  // namespace oscar

@@ -21,7 +21,8 @@ constexpr size_t kMaxAnswer = 64 << 20;  // bytes
 constexpr int32_t kNoOneId = -1;         // for a text that several tokens share
 constexpr double kLogProbSlack = 1e-3;   // rounding may give log probabilities above 0
 
-// Reduces the address to the base of all paths. Drops a key that would be sent unencrypted.
+// Reduces the address to the part that all paths share. Removes an API key that would be sent
+// unencrypted.
 void CheckAddress(ServerArguments& server) {
   std::string& url = server.url;
   const bool https = url.starts_with("https://");
@@ -103,7 +104,8 @@ Json Post(const ServerArguments& server, const std::string& url, const Json& bod
   return ParseStrictJson(answer, url);
 }
 
-// Maps the text that a token has after another token to its id.
+// Returns the id of each text that a token adds after another token; kNoOneId if several add the
+// same.
 std::unordered_map<std::string, int32_t> IdsOfTexts(const Tokenizer& tokenizer) {
   std::vector<int32_t> text = tokenizer.Encode("a", false);
   const size_t before = tokenizer.Decode(text, false).size();
@@ -124,7 +126,7 @@ struct AnsweredToken {
   std::optional<int64_t> id;  // if the server reports it
 };
 
-// Reads both forms of logprobs: that of completions (vLLM, SGLang) and that of chats (llama.cpp).
+// Reads logprobs in either form: of completions (vLLM, SGLang) or of chats (llama.cpp).
 std::vector<AnsweredToken> TokensOf(const Json& choice, const std::string& where) {
   if (!choice.contains("logprobs") || !choice["logprobs"].is_object()) {
     throw InputError(
@@ -169,7 +171,7 @@ int64_t CompletionsClient::IdOf(const std::string& token, const std::string& whe
   if (ids_.empty() && tokenizer_) ids_ = IdsOfTexts(*tokenizer_);
   const auto found = ids_.find(token);
   if (found != ids_.end()) return found->second;
-  // A part of a character is not valid text.
+  // A token that is a part of a character has no valid text.
   if (token.empty() || token.find("\xEF\xBF\xBD") != token.npos || token.starts_with("bytes:"))
     return kNoOneId;
   throw InputError(
@@ -181,7 +183,7 @@ int64_t CompletionsClient::IdOf(const std::string& token, const std::string& whe
 ServedCompletion CompletionsClient::Complete(const std::vector<int32_t>& prompt,
                                              int64_t max_tokens) {
   const std::string where = server_.url + "/v1/completions";
-  // Some servers support the members after "logprobs"; others ignore them.
+  // Only some servers support the members after "logprobs"; the others ignore them.
   Json body = {{"prompt", prompt},     {"max_tokens", max_tokens}, {"temperature", 0},
                {"logprobs", 1},        {"ignore_eos", true},       {"return_token_ids", true},
                {"cache_prompt", false}};

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asks an OpenAI-compatible server (vLLM, SGLang, llama.cpp) for completions of token ids and their
-// log probabilities. Trap: a server that already knows a prompt reads it from its cache instead of
-// prefilling it, so no prompt may be sent twice.
+// Asks an OpenAI-compatible server (vLLM, SGLang, llama.cpp) to complete a prompt of token ids, and
+// for the log probabilities. Trap: never send a prompt twice. The server would read the second one
+// from its cache instead of prefilling it.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,11 @@ struct ServedCompletion {
 
 class CompletionsClient {
  public:
-  // Throws UsageError for an invalid address. Reads `tokenizer` only if the server returns tokens
-  // as text.
+  // Throws UsageError for an invalid address. `tokenizer` is read only if the server returns tokens
+  // as text without ids.
   CompletionsClient(ServerArguments server, LazyTokenizer tokenizer, int64_t vocab_size);
 
-  // Generates greedily, at most `max_tokens` tokens. Throws ResourceError if the server does not
+  // Generates at most `max_tokens` tokens greedily. Throws ResourceError if the server does not
   // answer in time, InputError if the answer does not fit the request, or Interrupted.
   ServedCompletion Complete(const std::vector<int32_t>& prompt, int64_t max_tokens);
 

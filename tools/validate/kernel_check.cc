@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --kernels in a build with the kernels.
+// Implements --kernels in a build with the kernels.
 #include "tools/validate/kernel_check.h"
 
 #include "export/validate/kernel_validation.h"

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Implements oscar-validate --kernels, in a build with the kernels and in one without. The check
-// uses the run's first sequences, so texts come before needles.
+// Implements oscar-validate --kernels. In a build without the kernels, MakeKernelCheck throws. The
+// check uses the first sequences of the run, so texts must come before needles.
 #pragma once
 
 #include <memory>

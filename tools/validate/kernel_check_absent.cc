@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --kernels in a build without the kernels.
+// Refuses --kernels in a build without the kernels.
 #include "linalg/base/error.h"
 #include "tools/validate/kernel_check.h"
 

@@ -29,7 +29,8 @@ namespace {
 
 constexpr size_t kMostSwept = 100;  // arms
 
-// Throws UsageError if `name` contains a separator of arm names.
+// Throws UsageError if `name` contains a character that is not allowed in a name, or is the name of
+// a method.
 void CheckName(std::string_view name, const GivenArms& own, const char* flag) {
   const bool plain = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
@@ -74,7 +75,7 @@ void AddRotation(const std::string& argument, GivenArms& own) {
   own.arms.push_back(name + "+clip+windows");
 }
 
-// Returns "oscar_per_head", or the arm with one rotation per layer if no per-head ones exist.
+// Returns "oscar_per_head", or "oscar_shared" if the artifact has no per-head rotations.
 std::string OscarOf(const Artifact& artifact) {
   const auto per_head = [&](int id) { return artifact.NumRotations(id, 'k', false) > 1; };
   return std::ranges::any_of(artifact.layer_ids(), per_head) ? "oscar_per_head" : "oscar_shared";
@@ -107,7 +108,7 @@ void AddQuantized(const std::string& argument, const AttentionDump& dump, GivenA
     throw UsageError(fmt::format("--quantized {}: expected NAME=FILE", argument));
   const std::string name = argument.substr(0, equals), file = argument.substr(equals + 1);
   CheckName(name, own, "--quantized");
-  // Checks the file in a separate process, because HDF5 may crash on a malicious file.
+  // Opens the file in a separate process first, because a malicious file may crash HDF5.
   LookInSandbox([&] { QuantizedMethod(name, file, dump); }, file);
   own.methods.push_back(QuantizedMethod(name, file, dump));
   own.settings["quantized"][name] = {{"file", file}, {"digest", DigestToJson(DigestFile(file))}};

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The user's own methods and arms, from --rotation, --other-artifact, --quantized and --sweep. They
-// are measured along with ours.
+// are measured together with the program's.
 #pragma once
 
 #include <memory>
@@ -31,10 +31,10 @@ struct OwnArmArguments {
   std::string sweep;                         // clip=FIRST:LAST:STEP
 };
 
-// Opens and checks all files. `headline` is the arm that a sweep varies, if it clips; otherwise
-// OSCAR, per head if `artifact` is. `dump`: the dump to validate on, null for a model; `quantized`
-// needs one. Throws UsageError for an invalid argument, and for a name that is taken by a method or
-// given twice. Throws InputError for files.
+// Opens and checks all files. `headline`: the arm whose clip ratio --sweep varies; if empty, that
+// is OSCAR, with one rotation per head if `artifact` has them. `dump`: the dump to validate on,
+// null for a model; --quantized needs one. Throws UsageError for an invalid argument, and for a
+// name that a method already has. Throws InputError for a bad file.
 GivenArms ReadGivenArms(const OwnArmArguments& arguments, const Artifact& artifact,
                         const std::string& headline, const AttentionDump* dump);
 

@@ -10,7 +10,7 @@
 namespace oscar {
 namespace {
 
-// Whether the runtime has an ideal arm; "auto" is the ideal only of the headline's choice.
+// Whether the runtime has an ideal arm. The ideal "auto" exists only for the headline choice.
 bool HasIdeal(const RuntimeSpec& runtime, const Artifact& artifact) {
   return !runtime.chosen || ServedChoice(runtime, artifact) == kHeadlineChoice;
 }

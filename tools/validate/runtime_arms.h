@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Implements --runtime: compares a serving runtime's real behaviour with the arm it should match.
+// Implements --runtime: simulates a serving runtime's cache as it really behaves, and compares it
+// with the ideal arm that it should match.
 #pragma once
 
 #include <string>
@@ -14,13 +15,13 @@ namespace oscar {
 
 std::vector<std::string> RuntimeNames();  // the names that --runtime accepts
 
-// Adds an arm for each variant of each runtime, one for its automatic choice if it has any, and the
-// ideal arm that each should match.
+// Adds arms for each of the runtimes: one per variant of the runtime, one for its automatic choice
+// if the artifact has any, and the ideal arm of each.
 void AddRuntimeArms(const std::vector<std::string>& runtimes, const Artifact& artifact,
                     std::vector<std::string>& arms);
 
-// Adds "ideal" to every runtime's arm whose ideal was measured too. `validation`: the member of
-// report.json.
+// Adds the loss against the ideal ("ideal") to each runtime's arm, if its ideal arm was measured
+// too. `validation`: the member of report.json.
 void AddRuntimeLosses(const Artifact& artifact, Json& validation);
 
 }  // namespace oscar

@@ -43,7 +43,7 @@ Served AskServer(CompletionsClient& client, const ModelInput& model, int64_t pro
   Served served{.text = {.sequences = {}, .prompt_tokens = prompt_tokens}, .log_probs = {}};
   context.progress.Begin("asking the server", std::ssize(model.data.documents));
   for (std::vector<int32_t> ids : model.Sequences()) {
-    // Changes a token, because a server does not prefill a prompt that it has in its cache.
+    // Changes a token at random, because a server does not prefill a prompt that is in its cache.
     ids.at(1) = static_cast<int32_t>(random() % static_cast<uint64_t>(model.spec.vocab_size));
     const ServedCompletion answer = client.Complete(ids, max_tokens);
     context.progress.StepDone(fmt::format("{} tokens", answer.ids.size()),
@@ -77,8 +77,8 @@ std::vector<TokenErrors> ScoreArms(const Served& served, const LayerLoop& loop,
   return errors;
 }
 
-// Selects the tokens that read a cache. `first`: mean distance of the first tokens, which read
-// none.
+// Selects the tokens whose log probabilities depend on the cache. The first token of each text does
+// not; `first` receives the mean distance between server and model over these first tokens.
 ServedTokens TakeTokens(const Served& served, const std::vector<TokenErrors>& errors,
                         size_t num_own, double* first) {
   ServedTokens tokens{.server = {}, .arms = {}, .prompts = {}, .num_own = num_own};
@@ -133,7 +133,7 @@ ServerVerdict ServerVerdictOf(const NearestCache& found, const ServedArms& arms,
                       percent(found.arms[found.nearest].nearest))};
 }
 
-// Lists the caches, nearest first. `json` receives the same.
+// Returns a table of the caches, nearest to the server first. Adds the same data to `json`.
 std::string ServedTable(const NearestCache& found, const ServedArms& arms, Json& json) {
   TextTable table({"cache", ">|server - it|", ">|exact - it|", ">nearest", "description"});
   std::vector<size_t> order(found.arms.size());
@@ -156,7 +156,8 @@ std::string ServedTable(const NearestCache& found, const ServedArms& arms, Json&
   return table.ToString();
 }
 
-// Returns the caches that a server may use: the one the user names, else all of the artifact.
+// Returns the arms whose caches the server may use: the one that the user names, else all of the
+// artifact.
 std::vector<std::string> OwnNames(const ValidateOptions& options, const Artifact& artifact) {
   if (!options.validation.headline_arm.empty()) return {options.validation.headline_arm};
   std::vector<std::string> names;

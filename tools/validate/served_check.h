@@ -9,8 +9,9 @@
 
 namespace oscar {
 
-// Compares a server with the artifact. Returns exit code kGateFailed unless they agree at 95 %
-// confidence. Throws as CompletionsClient does, and InputError for a server of another model.
+// Compares a server with the artifact. Returns exit code kGateFailed unless their caches agree with
+// 95 % confidence. Throws as CompletionsClient does, and InputError if the server runs another
+// model.
 CommandResult CheckServed(ValidateOptions options, CommandContext& context);
 
 }  // namespace oscar

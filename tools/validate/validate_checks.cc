@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Checks the options that need neither artifact nor model. Arms may also name the user's methods,
-// which are read later.
+// Checks the names of arms, methods, tasks and files in the options. Arms may use the user's
+// methods, which are read later, so they are checked here only if there are none.
 void CheckNames(const ValidateOptions& options) {
   const OwnArmArguments& own = options.own;
   if (own.rotations.empty() && own.other_artifacts.empty() && own.quantized.empty())

@@ -12,16 +12,17 @@
 
 namespace oscar {
 
-// Throws UsageError or InputError for errors that can be found without artifact and model.
+// Throws UsageError or InputError for errors that do not depend on the artifact and the model.
 void CheckArguments(const ValidateOptions& options);
-// Throws UsageError for an unknown arm. `artifact` is null before its choices and budgets are
-// known.
+// Throws UsageError for an unknown arm. `artifact` is null before it is opened; arms of a bit
+// budget are then not checked.
 void CheckArms(const ValidationOptions& validation, const Artifact* artifact);
-// Checks only --replace: throws UsageError if a comparison would replace the validation of
-// record.
+// Called for --replace. Throws UsageError if this validation would be a comparison, which must not
+// replace the validation of record.
 void CheckReplace(const ValidateOptions& options, const Artifact& artifact,
                   const ValidationInput& input);
-// Throws UsageError if needles are to be hidden in own words but no own words were drawn.
+// Throws UsageError if the recall task over the model's own words was requested but no own words
+// were generated.
 void CheckPassages(const ValidateOptions& options, const OwnWords& own_words);
 
 }  // namespace oscar

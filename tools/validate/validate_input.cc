@@ -29,13 +29,14 @@ namespace {
 
 constexpr int64_t kLongestNeedle = 8192;  // tokens
 
-// Samples every weight file instead of reading all weights once more.
+// Identifies the model by samples of its weight files, because reading all weights again takes
+// long.
 Json ModelIdentity(const ModelInput& model) {
   return {{"config", DigestToJson(DigestModelConfig(model.location.directory))},
           {"weights_sample", SampleWeights(model.checkpoint)}};
 }
 
-// Compares only the members that the artifact records about its model.
+// Compares only what the artifact records about its model.
 bool IsSameModel(const Artifact& artifact, const Json& identity) {
   const Json of_artifact = artifact.manifest().value("model", Json::object());
   for (const auto& [key, value] : identity.items()) {
@@ -219,7 +220,7 @@ void AddScoredSize(std::span<const ScoredToken> tokens, const Tokenizer* tokeniz
   if (tokenizer == nullptr || tokens.empty()) return;
   size_t words = 0, bytes = 0;
   for (size_t begin = 0, end = 0; begin < tokens.size(); begin = end) {
-    std::vector<int32_t> ids;  // the ids of one stretch of text
+    std::vector<int32_t> ids;  // the ids of consecutive tokens
     for (end = begin;
          end < tokens.size() && tokens[end].sequence == tokens[begin].sequence &&
          tokens[end].position - tokens[begin].position == static_cast<int64_t>(end - begin);

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longer than 400 lines because it is one table.
-//
-// Reports store the keys and their meanings, so nothing may be renamed.
+// Longer than 400 lines because it is the one table of all options. Reports store the options' keys
+// and values, so no key or meaning may change.
 #include "tools/validate/validate_options.h"
 
 #include <fmt/format.h>
@@ -397,7 +396,7 @@ void AddOtherOptions(OptionTable& table, ValidateOptions* options) {
                                    .scope = OptionScope::kRun});
 }
 
-// Adds rules against options that do not make sense together, with the reasons.
+// Adds rules against options that contradict each other, with the reasons.
 void AddRules(OptionTable& table) {
   table.OnlyWith({"table_rows", "table_into"}, "combine");
   for (const Option& option : table.options()) {

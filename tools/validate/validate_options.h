@@ -41,7 +41,7 @@ struct ValidateOptions {
   int64_t sequences = 0;          // 0: the scope decides
   int64_t length = 0;             // tokens each; 0: usual_length, or the model's limit
   int64_t usual_length = 4096;    // the default of the scope
-  // For arms with windows, and for groups; -1: as the artifact recommends.
+  // The windows of arms that have some, and the values per scale; -1: as the artifact recommends.
   int64_t sink_tokens = -1, recent_tokens = -1, quant_group_size = -1;
   bool pack = true;
   std::string separator;

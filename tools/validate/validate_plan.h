@@ -23,10 +23,10 @@ std::string PlanText(const ValidateOptions& options, const Artifact& artifact,
                      const ValidationInput& input, const OwnWordsPlan& own_words,
                      const std::optional<Forecast>& forecast);
 std::string ShowNeedles(const char* kind, const std::vector<NeedleSample>& needles, int64_t count);
-// Returns the size of all arms' hidden states in float32.
+// Returns the bytes of the hidden states of all arms in float32.
 uint64_t HiddenBytes(const ValidateOptions& options, const Artifact& artifact,
                      const ValidationInput& input);
-// Returns nothing on a GPU, where probes would mostly measure its start.
+// Forecasts the time. Returns nothing on a GPU, where probes would mostly measure its startup.
 std::optional<Forecast> ForecastOf(const ValidateOptions& options, const Artifact& artifact,
                                    const ValidationInput& input, const OwnWordsPlan& own_words,
                                    at::Device device, at::ScalarType dtype);

@@ -55,7 +55,8 @@ AppliedScope ApplyScope(bool on_cpu, ValidateOptions& options) {
   const auto leave_out = [&](bool less, std::string what) {
     if (less) left_out.push_back(std::move(what));
   };
-  // Takes the scope's value if none is given. Returns whether that is less than normal.
+  // Sets an option that is not given to the scope's value. Returns whether that is less than
+  // normal.
   const auto fill = [](int64_t none, int64_t value, int64_t usual, int64_t& option) {
     const bool given = option != none;
     if (!given) option = value;

@@ -17,8 +17,8 @@ struct AppliedScope {
                  // ""
 };
 
-// Sets the options that are left to the scope; "auto" is quick on a CPU and normal on a GPU. An
-// option that requests more of a part turns that part on.
+// Sets the options that the user left to the scope. The scope "auto" is quick on a CPU and normal
+// on a GPU. An option for a part of the validation, such as --needle-lengths, turns that part on.
 AppliedScope ApplyScope(bool on_cpu, ValidateOptions& options);
 
 }  // namespace oscar

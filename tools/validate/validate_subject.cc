@@ -90,7 +90,8 @@ OwnWordsRequest OwnWordsOf(const ValidateOptions& options, at::Device device,
   return request;
 }
 
-// Half of the longest text: runtimes use different kernels for a prompt and what follows it.
+// Returns half of the longest text's length. Simulated runtimes get that much as a prompt, because
+// they use different kernels for a prompt and for the tokens after it.
 int64_t HalfOfLongest(const std::vector<std::vector<int32_t>>& texts) {
   size_t longest = 0;
   for (const auto& text : texts) longest = std::max(longest, text.size());

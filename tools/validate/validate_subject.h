@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the measurement on a model or a dump. Both return the report's "validation" without its
-// gate, or nothing if only samples or the plan were printed.
+// Runs a validation on a model or on a dump. Both functions return the report's "validation"
+// without its gate, or nothing if only samples or the plan were printed.
 #pragma once
 
 #include <future>

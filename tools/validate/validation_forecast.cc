@@ -18,11 +18,11 @@
 namespace oscar {
 namespace {
 
-// Factors on the fastest probe's forecast that give the bounds of the forecast.
+// The bounds of the forecast, relative to the forecast from the fastest probe.
 constexpr double kLow = 0.75, kHigh = 1.3;
-// The largest slowdown expected if other programs run at times, as a factor.
+// The largest slowdown that is expected if other programs run at times, as a factor.
 constexpr double kBusy = 2;
-// Above these values other programs are probably running.
+// Beyond either of these, other programs are probably running.
 constexpr double kIdleSlowdown = 1.5, kIdleLoad = 0.75;
 
 // The cost of the functions applied to a score or a logit, in multiply-adds.
@@ -66,12 +66,13 @@ class Work {
   double arms_;
 };
 
-// Seconds of the first layer: wall time, and CPU time of this thread, which does its share of the
-// work.
+// Seconds of the first layer: wall time, and the CPU time of this thread, which does an equal share
+// of the work.
 struct ProbeTime {
   double wall = 0, own = 0;
 
-  // Time on an idle machine. Threads also wait there, but for less than a fifth of the time.
+  // Returns the time on an idle machine. Threads wait for each other there too, but for less than a
+  // fifth of the time.
   double idle() const { return std::min(wall, 1.2 * own); }
 };
 
@@ -198,7 +199,7 @@ Forecast ForecastValidation(const ValidationOptions& options, const Artifact& ar
     }
   }
   forecast.slowdown = spent / idle;
-  // The time of a layer is `start` for its weights and fits, plus `rate` per multiply-add.
+  // A layer takes the time `start` for loading and fitting, plus `rate` per multiply-add.
   const auto layers = static_cast<double>(spec.layers.size());
   const Work short_work(spec, probed, probed.arms.size()), work(spec, options, input.arms.size());
   const double least = short_work.Text(first) / layers, most = short_work.Text(second) / layers;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forecasts the time of each part of a validation on a CPU. It runs the first layer on a short text
-// as in the validation itself, and scales the time by the ratio of the work. The fastest of several
-// such probes is used, because other programs only make them slower.
+// Forecasts the time of each part of a validation on a CPU. It runs the first layer of the
+// validation on a short text, and scales its time by the amount of work. It takes the fastest of
+// several such probes, because other programs can only make them slower.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,14 @@ struct Forecast {
   int cores = 1;
 
   bool busy() const;
-  // Returns "90 to 150 s: text 80 to 130 s, own words 10 to 20 s, recall none", and whether the
-  // forecast is doubtful.
+  // Returns the forecast as text, for example "90 to 150 s: text 80 to 130 s, own words 10 to 20 s,
+  // recall none", and whether it is doubtful.
   std::string Text() const;
   Json ToJson() const;  // seconds and their range, in total and for each part
 };
 
-// `options`: as passed to ValidateModel. Runs about two seconds of the validation. For a large
-// model, runs a few layers on a short text.
+// Forecasts a validation. `options`: as passed to ValidateModel. Takes about two seconds, or for a
+// large model the time of a few layers on a short text.
 Forecast ForecastValidation(const ValidationOptions& options, const Artifact& artifact,
                             const ValidationInput& input, const OwnWordsPlan& own_words,
                             const std::vector<int64_t>& recall_lengths, size_t recall_arms,

@@ -22,7 +22,7 @@
 namespace oscar {
 namespace {
 
-// The measures in a summary. A name is given if it differs from the usual one.
+// The measures in a summary, with the heading if it differs from the usual one.
 constexpr std::pair<std::string_view, std::string_view> kSummary[] = {
     {"stored_bits", ""},
     {"kl", ""},
@@ -56,7 +56,8 @@ const Json* FindArm(const Json& validation, std::string_view name) {
   return nullptr;
 }
 
-// Returns the member of arms that decides the verdict: a text's, or for a dump that of attention.
+// Returns the member of an arm that decides the verdict: that of a text, or for a dump that of the
+// attention error.
 std::string MemberOfVerdict(const Json& validation) {
   if (!validation.at("arms").at(0).contains("text")) return "local";
   return validation.value("/verdict_text/member"_json_pointer, std::string("text"));
@@ -70,7 +71,7 @@ std::string EstimateText(const Json& estimate) {
                      estimate.at("interval").at(1).get<double>());
 }
 
-// Returns an arm's KL minus the headline's on the same text.
+// Returns the difference between the KLs of an arm and of the headline on the same text.
 std::string BehindText(const Json& arm, const std::string& member) {
   const Json::json_pointer at("/behind/" + member);
   if (!arm.contains(at)) return "";
@@ -99,8 +100,8 @@ std::string Render(const std::vector<std::string>& words_heading, std::vector<Me
   return table.ToString();
 }
 
-// Returns a table of the choices at each budget and of cache types of released servers. The HTML
-// report also has the other arms.
+// Returns a table of the choice at each bit budget and of the cache types of released servers. The
+// other arms are only in the HTML report.
 std::string BudgetTable(const Json& validation, const std::string& on) {
   if (!validation.contains("capacity")) return {};
   std::vector<std::string> headings = {"configuration", ">bits", ">next-token KL"};
@@ -127,7 +128,8 @@ std::string BudgetTable(const Json& validation, const std::string& on) {
   return "cost and size at each number of bits:\n" + table.ToString();
 }
 
-// The headline's results on each domain of the text, and those of other arms beside it.
+// Returns a table of the headline's results on each domain of the text, next to those of other
+// arms.
 std::string DomainTable(const Json& validation) {
   const Json* headline = FindArm(validation, validation.at("headline_arm").get<std::string>());
   if (headline == nullptr || !headline->contains("by_domain")) return {};
@@ -215,7 +217,8 @@ std::string RecallLines(const Json& validation, const char* member, const char* 
                 left_out);
 }
 
-// "KL by distance to the key: 0-63 0.0310 (52 % of attention), ...": buckets of at least 1 %.
+// Returns a line like "attention-KL by distance to the key (share of attention): 0-63 0.0310 (52
+// %), ...". Leaves out buckets with less than 1 % of the attention.
 std::string DistanceLines(const Json& validation) {
   if (!validation.contains("by_distance")) return {};
   std::string buckets;
@@ -274,7 +277,8 @@ std::string KernelLines(const Json& kernels) {
       kernels.at("kernel_error").get<double>(), kernels.at("total_error").get<double>());
 }
 
-// "measured on 1120 query rows of attention and 18426 next tokens of the text, which see ...".
+// Returns a line like "measured where a query sees a quantized key: 1120 query rows of attention,
+// 18426 next tokens of the text".
 std::string RowLines(const Json& validation) {
   const Json& exact = validation.at("arms").at(0);
   std::string rows =

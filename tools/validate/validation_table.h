@@ -12,13 +12,13 @@ namespace oscar {
 
 // `validation`: the member of report.json. Shows one row per arm with all numbers.
 std::string RenderValidation(const Json& validation);
-// Shows the most important arms, each described for readers who do not know them.
+// Shows only the most important arms, with descriptions for readers who do not know them.
 std::string RenderSummary(const Json& validation);
 
 // Returns the output of --json: the headline arm, its gate, and the numbers of every arm.
 Json ValidationSummary(const Json& validation);
 
-// Prints --methods help: every method, and the arm that uses it as its authors do.
+// Returns the text of --methods help: every method, and the arm that uses it as its authors do.
 std::string RenderMethods();
 
 }  // namespace oscar

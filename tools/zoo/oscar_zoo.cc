@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo: a versioned store of artifacts. It does not load LibTorch; oscar-validate repeats
-// measurements for it (verify --model). zoo/json_output.md describes the JSON objects of --json,
-// whose members must not be renamed.
+// oscar-zoo: a versioned store of artifacts. It does not load LibTorch. To repeat measurements
+// (verify --model), it runs oscar-validate. zoo/json_output.md describes the JSON objects of
+// --json, whose members must not be renamed.
 #include <fmt/format.h>
 
 #include <functional>
@@ -81,10 +81,11 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
   } else if (!options.data.empty() || options.device != ZooOptions().device) {
     throw UsageError("--data and --device need --model");
   }
-  // Remeasuring starts a program and trust writes a memory file, so they need no sandbox.
+  // Remeasuring starts a program, and --trust writes a file, which the sandbox would prevent.
   if (!remeasure && !trust) EnterReadOnlySandbox();
   const Verified verified = Verify(zoo, reference, remeasure);
-  // Checks signatures only if all versions are intact: a wrong digest means a change after signing.
+  // Checks signatures only if all versions are intact. Otherwise something was changed after
+  // signing, and kAltered is reported.
   std::vector<VersionVerdict> verdicts;
   if (trust && verified.problems.empty()) verdicts = JudgeVersions(*trust, zoo, reference);
   const ExitCode exit_code = verified.problems.empty() ? CodeOf(verdicts)

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs oscar-validate, which is installed beside this program, with the settings of an earlier run.
-// It is a separate process because it needs LibTorch and its own configuration.
+// Runs oscar-validate, which is installed beside this program, with the configuration of an earlier
+// run. It is a separate process, because only it loads LibTorch.
 #pragma once
 
 #include <filesystem>
@@ -21,8 +21,8 @@ struct ValidateRun {
   std::string device = "auto";
 };
 
-// Returns the report. Throws InputError or ResourceError if oscar-validate fails (its own message
-// is on standard error), Interrupted if it was interrupted.
+// Returns the report. Throws InputError or ResourceError if oscar-validate fails, after its own
+// message on standard error, and Interrupted if it was interrupted.
 Json RunValidate(const ValidateRun& run, Log& log);
 
 }  // namespace oscar

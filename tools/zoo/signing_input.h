@@ -21,7 +21,7 @@ Signer ReadSigner(const std::string& key, const std::string& certificate,
 PublicKey ReadPublicKey(const std::filesystem::path& file);
 std::vector<Certificate> ReadCertificates(const std::vector<std::string>& files);
 
-// Checks the bundle's signature of the model, with `public_key` or, if that is "", under `roots`.
+// Checks that `bundle` signs the model: with `public_key`, or if that is "" under one of `roots`.
 // Paths in `check` are as on the command line. Throws TrustError, InputError.
 void CheckSignedModel(const std::filesystem::path& model, const std::string& bundle,
                       const std::string& public_key, const std::vector<std::string>& roots,

@@ -26,7 +26,7 @@ namespace {
 constexpr size_t kMaxTrustBytes = size_t{1} << 20;
 constexpr size_t kMaxTrustDepth = 6;
 
-// Reads the file as JSON whose scalars are text. It uses the parser's events, because yaml-cpp's
+// Reads the file as JSON whose scalars are all text. Uses the parser's events, because yaml-cpp's
 // node tree resolves aliases and silently keeps the last of two equal keys.
 class TreeBuilder : public YAML::EventHandler {
  public:
@@ -69,7 +69,7 @@ class TreeBuilder : public YAML::EventHandler {
     YAML::Mark mark;
   };
 
-  // yaml-cpp tags plain values "?", quoted ones "!" and null ""; others are tags in the file.
+  // yaml-cpp tags plain values "?", quoted values "!" and null ""; other tags come from the file.
   void CheckPlain(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) const {
     if (anchor != 0 || (!tag.empty() && tag != "?" && tag != "!"))
       Fail(mark, "anchors (&name) and tags (!name) are not allowed");

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads trust.yaml, which holds a TrustPolicy, and the memory file of its past decisions.
+// Reads trust.yaml, which holds a TrustPolicy, and the file that remembers the policy's past
+// decisions.
 //
 //     rules:
 //       "Qwen/*":                  # ORG/MODEL, ORG/* or *; the most specific match applies
@@ -36,7 +37,7 @@ void AddKey(const std::filesystem::path& file, TrustRule* rule, TrustPolicy* pol
 TrustFile ReadTrustFile(const std::filesystem::path& file);  // throws UsageError, InputError
 
 TrustMemory ReadMemory(const TrustFile& file);  // empty if there is none yet
-// Replaces the whole memory file. Does nothing for a policy that was not read from a file.
+// Replaces the memory file. Does nothing for a policy that was not read from a file.
 void WriteMemory(const TrustFile& file, const TrustMemory& memory);
 
 }  // namespace oscar

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo search and for: list the content of a zoo, and the entries that fit a checkpoint.
+// oscar-zoo search and for: find versions by their content, and versions that fit a checkpoint.
 #include <fmt/format.h>
 
 #include "calib/consumers.h"
@@ -39,8 +39,8 @@ std::string PullOf(const std::string& source, const IndexRow& row) {
   return fmt::format("oscar-zoo pull {}/{}@sha256:{}", source, row.name.text(), row.identity);
 }
 
-// Returns the --to target of oscar-export for the runtime whose choice was validated (OwnArms).
-// OSCAR's own rotations are for upstream's server.
+// Returns the --to target of oscar-export for the runtime whose choice was validated (OwnArms). For
+// OSCAR's own rotations it is upstream's server.
 std::string JudgedTarget(const IndexRow& row) {
   for (const ConsumerRules& rules : AllConsumers()) {
     const Json report = {{"serving", {{"auto", {{"for", rules.name}}}}}};

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options of oscar-zoo: one struct, and one table per verb. A verb reads only the fields that its
-// table binds.
+// The options of oscar-zoo: one struct, and a table for each verb. A verb reads only the fields
+// that its table sets.
 #pragma once
 
 #include <filesystem>
@@ -60,13 +60,13 @@ OptionTable DiffTable(ZooOptions* options);
 OptionTable SiteTable(ZooOptions* options);
 
 // Options that several tables share.
-void AddTrust(ZooOptions* options, OptionTable* table);  // policy of trust
+void AddTrust(ZooOptions* options, OptionTable* table);  // the trust policy
 void AddZoo(ZooOptions* options, OptionTable* table);
 void AddSource(ZooOptions* options, OptionTable* table);  // for verbs that read any zoo
 void AddJson(ZooOptions* options, OptionTable* table);
 void AddReference(ZooOptions* options, bool required, const char* help, OptionTable* table);
 
-// Makes an option's check: the message of the error that `parse` throws for a text, or "".
+// Makes a check of an option: it returns the message of the error that `parse` throws, or "".
 template <typename Parse>
 std::function<std::string(const Json&)> CheckedBy(Parse parse) {
   return [parse](const Json& value) -> std::string {
@@ -84,7 +84,7 @@ std::function<std::string(const Json&)> CheckedBy(Parse parse) {
 // Returns --zoo, else OSCAR_ZOO: an address for OpenSource, or "" if neither is given.
 std::string FindZooAddress(const ZooOptions& options);
 std::string ZooAddressOf(const ZooOptions& options);  // throws UsageError if neither is given
-// Does the same for verbs that need a directory. Throws UsageError for any other address.
+// Returns the zoo's directory. Throws UsageError for an address of any other kind.
 std::filesystem::path ZooPath(const ZooOptions& options);
 
 }  // namespace oscar

@@ -51,7 +51,7 @@ PublishOptions PublishOptionsOf(const ZooOptions& options, CommandContext& conte
   return publish;
 }
 
-// Writes a version of a zoo as a repository, with its signatures.
+// Writes a version of a zoo as a model repository, with its signatures.
 Published RepositoryOfVersion(const ZooOptions& options, bool dry_run, const fs::path& repository) {
   if (!options.name.empty() || !options.version.empty() || !options.model.empty() ||
       !options.gate.empty() || options.ungated) {
@@ -77,8 +77,8 @@ Published RepositoryOfVersion(const ZooOptions& options, bool dry_run, const fs:
   return out;
 }
 
-// Prepares the repository to upload, unless it equals `before`, the content on the Hub. Throws
-// InputError if it may not replace that.
+// Prepares the repository to upload. Sets `already` if the Hub has the same content (`before`).
+// Throws InputError if the new version may not replace that.
 Published PrepareRepository(const ZooOptions& options, CommandContext& context,
                             const std::optional<ZooEntry>& before, const fs::path& repository) {
   Published out;

@@ -33,8 +33,7 @@ std::string GateText(const ZooEntry& entry) {
   return "passed: " + TextMember(entry.validation.value("gate", Json()), "text");
 }
 
-// Describes an entry for people: its origin, its results, whether they were compared with others,
-// and its content.
+// Describes an entry for people: its name, its model, its results, its publisher and its files.
 std::string InfoText(const FetchedEntry& fetched, bool latest, const Json& versions) {
   const ZooEntry& entry = fetched.entry;
   std::string facts;
@@ -73,8 +72,8 @@ SignatureTexts FetchSignatureTexts(const ZooSource& source, const FetchedEntry& 
           ReadSource(source, kSnapshotFile, kMaxSnapshotBytes, transfer), fetched.yanked};
 }
 
-// Returns the signers that a version's signatures claim, for users who have no policy. If they
-// cannot be fetched, the text says so, and the pull continues.
+// Returns the signers that a version's signatures claim, for users without a policy, and describes
+// them in `text`. If they cannot be fetched, `text` says so, and the pull continues.
 Json Claims(const ZooSource& source, const ZooEntry& entry, const TransferOptions& transfer,
             std::string* text) {
   try {

@@ -26,7 +26,7 @@ namespace {
 
 constexpr auto kShowScope = OptionScope::kRun;
 
-// Returns the directory of a local artifact, or copies a version of a zoo into `scratch`.
+// Returns the directory of a local artifact, or pulls a version from a zoo into `scratch`.
 fs::path ArtifactAt(const std::string& text, const ZooOptions& options, CommandContext& context,
                     const fs::path& scratch) {
   if (Artifact::LooksLikeOne(text)) return text;

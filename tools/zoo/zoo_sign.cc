@@ -48,7 +48,7 @@ CommandResult SignDirectory(const ZooOptions& options, CommandContext& context) 
   return {};
 }
 
-// Judges versions by the policy's memory and the zoo's snapshot, each of which is read once.
+// Judges versions. Reads the memory file and the zoo's snapshot only once for all of them.
 class Court {
  public:
   Court(const TrustFile& trust, const std::optional<std::string>& snapshot_text)
@@ -66,7 +66,8 @@ class Court {
                                   .snapshot = snapshot_,
                                   .yanked = yanked});
     if (verdict.trusted()) {
-      // If the version was yanked, a lower latest version is not a rollback.
+      // A yanked version is not remembered. Otherwise a lower latest version would later count as a
+      // rollback.
       const bool back = snapshot_.snapshot ? snapshot_.snapshot->TookBack(entry.name, entry.version,
                                                                           entry.identity)
                                            : !yanked.empty();
@@ -249,7 +250,7 @@ std::vector<VersionVerdict> JudgeVersions(const TrustFile& trust, const Zoo& zoo
                         court.Of(zoo.Read(name, version), ReadSignatures(zoo, name, version),
                                  latest, YankReason(zoo, name, version))});
   };
-  // Starts with the highest version, so that what is remembered here does not change a second call.
+  // Judges and remembers the highest version first, so that a second call gives the same verdicts.
   const auto judge_all = [&](const ZooName& name) {
     const ZooVersion latest = zoo.Resolve({name, std::nullopt});
     std::vector<ZooVersion> versions = zoo.Versions(name);

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo's verbs sign and snapshot, and the signature checks of verify and pull: --trust FILE
-// (or OSCAR_TRUST in the environment), or --public-key and --root for a single check.
+// The verbs sign and snapshot of oscar-zoo, and the signature checks of verify and pull. --trust
+// FILE (or OSCAR_TRUST in the environment) gives a policy; --public-key and --root check without
+// one.
 #pragma once
 
 #include <optional>
@@ -21,9 +22,9 @@ namespace oscar {
 CommandResult SignVerb(const ZooOptions& options, CommandContext& context);
 CommandResult SnapshotVerb(const ZooOptions& options, CommandContext& context);
 
-// Returns the command that updates the snapshot, if the signed snapshot is outdated for this
-// version. Returns "" if it is not, or if there is neither a snapshot nor a key. An unknown key is
-// written as KEY, with the signer of the last snapshot.
+// Returns the command that signs a new snapshot if the zoo's snapshot is outdated for this version.
+// Returns "" if it is not, or if there is neither a snapshot nor a key. If the key is unknown, the
+// command has KEY instead, with a comment that names the signer of the last snapshot.
 std::string SnapshotCommand(const ZooOptions& options, const Zoo& zoo, const ZooName& name,
                             const ZooVersion& version);
 
@@ -40,12 +41,14 @@ struct SignatureTexts {
   std::string yanked = {};  // the reason according to the zoo
 };
 
-// Judges a version and remembers it if it is trusted. `latest`: it was requested without a version
-// number. Throws TrustError if it is refused; logs UNSIGNED or UNTRUSTED at level `warn`.
+// Judges a version, and remembers it if it is trusted. `latest`: whether it was requested without a
+// version number. Throws TrustError if it is refused. Otherwise logs a version that is not trusted
+// (level `warn`).
 TrustVerdict DemandTrust(const TrustFile& trust, const ZooEntry& entry, const SignatureTexts& texts,
                          bool latest, Log* log);
 
-// The verdict on a version that `verify` checks. Verdicts have the order of the versions.
+// The verdict on a version that `verify` checks. JudgeVersions returns them in the order of
+// versions.
 struct VersionVerdict {
   ZooName name;
   ZooVersion version;
@@ -54,7 +57,7 @@ struct VersionVerdict {
 std::vector<VersionVerdict> JudgeVersions(const TrustFile& trust, const Zoo& zoo,
                                           const std::optional<ZooReference>& reference);
 Json VerdictsToJson(std::span<const VersionVerdict> verdicts);
-// kDone, or the code of the first refused version.
+// Returns kDone, or the code of the first refused version.
 ExitCode CodeOf(std::span<const VersionVerdict> verdicts);
 
 }  // namespace oscar

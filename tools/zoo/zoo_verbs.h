@@ -41,14 +41,14 @@ void PrintJson(CommandContext& context, std::string_view verb, Json object);
 // Returns the geometry of --model; nothing if it is not given.
 std::optional<ModelGeometry> GeometryOf(const ZooOptions& options);
 
-// Returns the settings for transfers: --ca, --stall-seconds, OSCAR_ZOO_TOKEN. Ctrl-C stops a
-// transfer; `kept` tells the user what remains.
+// Returns the settings for transfers, from --ca, --stall-seconds and OSCAR_ZOO_TOKEN. Ctrl-C stops
+// a transfer with the message `kept`, which says what remains on disk.
 TransferOptions TransferOf(const ZooOptions& options, CommandContext& context,
                            const std::string& kept = "nothing was changed");
 
-// Resolves [SOURCE/]ORG/MODEL[@...] or hf:ORG/NAME[@REVISION] to a zoo and a reference. If the text
-// names no zoo, --zoo is used. Asks the Hub for the content of a repository. Throws UsageError,
-// InputError, ResourceError.
+// Resolves [SOURCE/]ORG/MODEL[@...] or hf:ORG/NAME[@REVISION] to a zoo and a reference. Without
+// SOURCE the zoo is that of --zoo. Asks the Hub which version a repository holds. Throws
+// UsageError, InputError, ResourceError.
 struct Asked {
   ZooSource source;
   ZooReference reference;

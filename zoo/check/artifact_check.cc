@@ -47,7 +47,8 @@ void CheckClip(const StoredSide& side, int layer_id, std::string_view which) {
   }
 }
 
-// Only files that the manifest names are published; anything else would be lost.
+// Returns the files to publish: those that the manifest names, the manifest, and the timings.
+// Throws InputError for any other file, which publishing would lose.
 std::map<std::string, FileDigest> FilesOf(const Artifact& artifact, Digests digests) {
   const fs::path& directory = artifact.directory();
   const std::string manifest = (directory / kManifestFile).string();
@@ -144,7 +145,7 @@ ModelGeometry ReadModelGeometry(const fs::path& model_directory) {
     throw InputError(ModelConfigName(model_directory) +
                      ": no such file; give the directory of a model");
   }
-  // The treatment of unknown config fields was decided when the artifact was made.
+  // Calibration decided what to do about unknown config fields, so they are ignored here.
   return {ReadModelSpec(model_directory, {.unknown_config = UnknownConfig::kIgnore}),
           DigestModelConfig(model_directory).sha256};
 }
@@ -152,8 +153,8 @@ ModelGeometry ReadModelGeometry(const fs::path& model_directory) {
 void CheckTensorsFinite(const fs::path& rotations, const Json& geometry,
                         const std::vector<std::string>& choices) {
   const SafetensorsFile file = SafetensorsFile::Open(rotations);
-  // Each choice of a layer has at least one tensor. Without this check the list of choice names
-  // could grow without bound.
+  // Each choice has at least one tensor per layer. This check limits the number of choice names in
+  // a malicious manifest.
   if (geometry.size() * std::max<size_t>(choices.size(), 1) > file.tensors().size())
     throw InputError(
         fmt::format("{}: only {} tensors for {} layers and {} choices; the file is damaged",

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All checks that a zoo makes on an artifact, from its files alone: digests, every rotation, the
-// geometry, the report. Publishing, verifying and pulling use them. Measurements that the manifest
-// or report claims are not trusted.
+// The checks of an artifact that publishing, verifying and pulling share: digests, every rotation,
+// the geometry and the report. They need only the artifact's files. The validation's figures are
+// not measured again (see remeasure.h).
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@
 
 namespace oscar {
 
-// The geometry of a model directory: its config as a specification, and the digest of config.json.
+// The geometry of a model directory: its config.json as a specification, and the file's digest.
 struct ModelGeometry {
   ModelSpec spec;
   std::string config_sha256;
@@ -29,13 +29,14 @@ struct CheckedArtifact {
   std::map<std::string, FileDigest> files;  // manifest.json, the files it names, and timings.json
                                             // if it exists
   Json manifest;
-  ValidationCheck validation;  // the caller decides what to do about its problems
+  ValidationCheck validation;  // the caller decides how to treat its problems
 };
 
-// Throws InputError with the file (and layer, side, head), what was expected and what was found.
-// Causes: a damaged or foreign file, a file the manifest does not name, a tensor that is not
-// finite, missing or unknown, a rotation that is not orthogonal, K without V, a layer list or
-// geometry that differs from the report's or the model's.
+// Throws InputError for a damaged file, a file that the manifest does not name, a tensor that is
+// not finite, missing or unknown, and a rotation that is not orthogonal. Also throws it if K or V
+// lacks its partner, or if the layers or the geometry differ from those of the report or of the
+// model. The message names the file (and the layer, side and head), what was expected and what was
+// found.
 CheckedArtifact CheckArtifact(const ArtifactFiles& files,
                               const std::optional<ModelGeometry>& model = std::nullopt,
                               const ValidationDemands& demands = {},

@@ -95,7 +95,8 @@ Json RecordedConfiguration(const Json& validation, std::string_view what) {
   if (!configuration.contains("scope")) configuration["scope"] = "normal";  // old reports have none
   configuration["arms"] = JsonMember(settings, "arms", what);
   configuration["methods"] = Json::array();
-  // The arms whose recall is measured depend on how arms were requested, so they are named here.
+  // Without --needle-arms, --arms decides which arms have their recall measured. Here --arms names
+  // every arm, so the arms with a recorded recall are given explicitly.
   if (configuration.value("needle_arms", Json::array()).empty()) {
     configuration["needle_arms"] = Json::array();
     for (const Json& arm : JsonMember(validation, "arms", what))

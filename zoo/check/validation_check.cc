@@ -155,8 +155,8 @@ ValidationCheck CheckValidation(const Json& report, const Json& manifest,
                kRun)});
     }
   }
-  // Checked after the gates, so that a false stored verdict is reported as a failed gate rather
-  // than as a report that contradicts itself.
+  // This check comes after the gates. A false stored verdict is then reported as a failed gate, not
+  // as a report that contradicts itself.
   const auto failed = [](const ValidationProblem& problem) {
     return std::string_view(problem.code) == "gate-failed";
   };

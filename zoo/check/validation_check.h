@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks that a report proves what a zoo requires: these rotations were validated, the validation
-// is of record (export/report/of_record.h), its numbers agree, and they pass a gate. A stored
-// verdict is never trusted; the gate is evaluated again on the recorded measurements. These may be
-// made up, which only repeated measurements reveal (remeasure.h).
+// Checks what a zoo requires of a report: that these rotations were validated, that the validation
+// is of record (export/report/of_record.h), and that its numbers are consistent and pass a gate. A
+// stored verdict is not trusted: the gate is evaluated again on the recorded measurements. Only
+// repeated measurements (remeasure.h) can reveal that these were made up.
 #pragma once
 
 #include <string>
@@ -29,16 +29,17 @@ struct ValidationProblem {
 
 struct ValidationCheck {
   std::vector<ValidationProblem> problems;  // reasons not to publish; empty if there are none
-  // {"source","headline_arm","metrics":{name: value},"bits_per_element"?,"gate"?:
-  // {"text","arm","passed"},"ungated"?: true}: the part of the report that an entry repeats, all
-  // about the headline arm. Empty if there is no validation.
+  // The part of the report that an entry repeats, about the headline arm; empty without a
+  // validation: {"source", "headline_arm", "metrics": {name: value}, "bits_per_element"?, "gate"?:
+  // {"text", "arm", "passed"}, "ungated"?: true}.
   Json summary = Json::object();
-  Json gates = Json::array();  // results of EvaluateGate for the report's gate and the demanded one
+  Json gates = Json::array();  // results of EvaluateGate for the report's and the demanded gate
 };
 
-// Checks the validation in `report` (report.json) of the artifact with this `manifest`.
-// `rotations`: digest of its rotations. Throws InputError naming `what` if the report violates its
-// schema or contradicts itself, UsageError if the demanded gate cannot be parsed.
+// Checks the validation in `report` (report.json) of an artifact. `manifest` and `rotations`: the
+// artifact's manifest, and the digest of its rotations file. Throws InputError naming `what` if the
+// report violates its schema or contradicts itself, UsageError if the demanded gate cannot be
+// parsed.
 ValidationCheck CheckValidation(const Json& report, const Json& manifest,
                                 const FileDigest& rotations, const ValidationDemands& demands,
                                 std::string_view what);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Removes files that no version names: blobs, and unfinished files of interrupted publishers and
-// mirrors. No version is ever removed.
+// Removes files that no version needs: blobs that no entry names, and unfinished files of
+// interrupted publishers and mirrors. It never removes a version.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ struct Collected {
 };
 
 // Waits until no publisher is active (`waiting`: see FileLock). Throws InputError if an entry
-// cannot be read, because the blobs it needs are then unknown. Throws ResourceError, also if the
-// file system has no locks, because an active publisher could go unnoticed.
+// cannot be read, because the blobs that it names are then unknown. Throws ResourceError if a file
+// cannot be removed, or if the file system has no locks and an active publisher could go unnoticed.
 Collected CollectGarbage(const Zoo& zoo, bool dry_run, const std::function<void()>& waiting);
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies a zoo to a local one, with the checks of a pull: new versions, yanks, signatures, the
-// snapshot. Existing files are not fetched again, and nothing is removed.
+// Copies the new versions, yanks, signatures and the snapshot of a zoo into a local zoo, with the
+// checks of a pull. It does not fetch existing files again, and removes nothing.
 #pragma once
 
 #include <filesystem>
@@ -23,8 +23,9 @@ struct Mirrored {
   FetchCounts counts;
 };
 
-// Creates `zoo` if it does not exist. With `name` only that name is copied. A version with wrong
-// bytes is listed as a problem. A broken transfer is a ResourceError, and the same call resumes it.
+// Creates `zoo` if it does not exist. If `name` is given, copies only the versions of that name.
+// Lists a version with wrong bytes as a problem and continues. Throws ResourceError if a transfer
+// fails; repeating the call resumes it.
 Mirrored Mirror(const ZooSource& source, const std::filesystem::path& zoo,
                 const std::optional<ZooName>& name, const FetchOptions& options,
                 const std::function<void()>& waiting);

@@ -27,7 +27,8 @@ ZooName NameFor(const PublishOptions& options, const Json& manifest) {
   return ParseZooName(id, kManifestFile);
 }
 
-// All versions with the same major number belong to one base model, so users of 1.x may take 1.y.
+// Throws InputError if the entries belong to different base models. Versions with the same major
+// number must share one, so that users of 1.x can upgrade to any higher 1.y.
 void CheckSameModel(const ZooEntry& entry, const ZooEntry& before) {
   const std::string ours = ConfigDigest({{"model", entry.model}}),
                     theirs = ConfigDigest({{"model", before.model}});
@@ -48,8 +49,9 @@ void CheckSameModel(const ZooEntry& entry, const ZooEntry& before) {
                                     entry.identity)));
 }
 
-// Chooses the version and compares the artifact with the existing ones (in ascending order).
-// Returns true if the zoo already has the artifact and no version was requested.
+// Sets the entry's version and compares the entry with the existing ones. If no version is
+// requested and the zoo already has this artifact, replaces the entry by the existing one and
+// returns true.
 bool PlaceVersion(const Zoo& zoo, const PublishOptions& options, ZooEntry* entry) {
   const std::vector<ZooVersion> versions = zoo.Versions(entry->name);
   const auto read = [&, name = entry->name](const ZooVersion& version) {

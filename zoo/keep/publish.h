@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Publishes an artifact into a zoo. The entry is the commit point: before it has its name, nothing
-// that was written is visible; afterwards, everything that it names exists.
+// Publishes an artifact into a zoo. Renaming the entry to its final name commits the new version.
+// Until then readers do not see it; afterwards all files that the entry names exist.
 #pragma once
 
 #include <filesystem>
@@ -33,13 +33,14 @@ struct Published {
   uint64_t new_bytes = 0;
   ZooVersion latest;
   std::vector<std::string> warnings = {};  // about a new version; its publisher should check them
-  std::string index_problem;               // why index.json is not up to date; all else succeeded
+  std::string index_problem;               // why index.json is not up to date; the rest succeeded
 };
 
 // Checks the artifact (CheckArtifact) and publishes it as an entry. Throws InputError for an
-// artifact that fails a check, a version that exists, or another base model under the same name and
-// major version; UsageError if no valid name is given or recorded; ResourceError. Nothing is ever
-// partly published.
+// artifact that fails a check, for a version that exists, and if an earlier version with the same
+// name and major number belongs to another base model. Throws UsageError if neither the options nor
+// the manifest give a valid name, and ResourceError if writing fails. Nothing is ever partly
+// published.
 Published Publish(const Zoo& zoo, const std::filesystem::path& artifact,
                   const std::optional<ModelGeometry>& model, const PublishOptions& options);
 

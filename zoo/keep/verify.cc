@@ -26,7 +26,7 @@ class Verifier {
   Verifier(const Zoo& zoo, const std::optional<Remeasure>& remeasure)
       : zoo_(zoo), remeasure_(remeasure) {}
 
-  // Only records entries here; CheckEntries checks them all at once.
+  // Records an entry, which CheckEntries checks later together with all others.
   void Entry(const ZooName& name, const ZooVersion& version) {
     ++out_.entries;
     const std::string where = Relative(EntryPath(zoo_.path(), name, version));
@@ -36,8 +36,8 @@ class Verifier {
     });
   }
 
-  // Checks each blob once, even if several entries name it, and then the artifacts whose blobs are
-  // sound. Both run on all cores, with problems in the order of the entries.
+  // Checks each blob once, even if several entries name it. Then checks the artifacts whose blobs
+  // are all sound. Both steps use all cores, but problems are listed in the order of the entries.
   void CheckEntries() {
     CheckBlobs();
     ParallelFor(std::ssize(noted_), [&](int64_t i) {
@@ -91,8 +91,8 @@ class Verifier {
     });
   }
 
-  // Compares index.json with the entries that were checked. A publisher may have written an entry
-  // but not yet the index.
+  // Compares index.json with the entries that were checked. An entry missing from the index is only
+  // noted, because a publisher writes the entry first.
   void Index() {
     const fs::path file = zoo_.path() / kIndexFile;
     if (!fs::exists(fs::symlink_status(file))) return Lags("does not exist yet");
@@ -180,7 +180,8 @@ class Verifier {
     return fmt::format("{}{}blob {}: {}", file, file.empty() ? "" : ": ", digest.sha256, problem);
   }
 
-  // Also reports a size that differs from another entry's, because a blob has one size.
+  // Records a blob to check, by digest and size. If two entries give it different sizes, one of
+  // them is reported.
   void NoteBlob(const FileDigest& digest) {
     const auto same = blobs_.lower_bound({digest.sha256, 0});
     if (same == blobs_.end() || same->first.first != digest.sha256) {

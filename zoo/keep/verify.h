@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks the bytes of a whole zoo or a part of it. A publisher may be active or interrupted. Its
-// leftovers (blobs that no entry names, an outdated pointer) are not defects.
+// Verifies a zoo or a part of it, even while a publisher is active. What an active or interrupted
+// publisher leaves (blobs that no entry names, an outdated pointer) is not a defect.
 #pragma once
 
 #include <optional>
@@ -35,11 +35,13 @@ struct Remeasure {
   MeasureFunction measure;
 };
 
-// Verifies one version; without a version all versions of the name; without a reference the whole
-// zoo. It checks every file's size and digest, then the whole artifact (CheckArtifact) and the
-// entry's claims about it. With `remeasure` it repeats the validation of sound entries and
-// compares. Throws InputError if the zoo has no such entry, and all errors of `remeasure` except
-// InputError.
+// Verifies the version that `reference` names. Verifies all versions of the name if it names no
+// version, and the whole zoo if it is absent. Checks every file's size and digest, then the whole
+// artifact (CheckArtifact), then what the entry says about it.
+//
+// With `remeasure`, also repeats the validation of each entry without problems, and compares the
+// results. Throws InputError if the zoo has no such entry. Passes on all errors of `remeasure`
+// except InputError, which is listed as a problem.
 Verified Verify(const Zoo& zoo, const std::optional<ZooReference>& reference,
                 const std::optional<Remeasure>& remeasure = std::nullopt);
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Determines what a path is and what to check in it.
+// Determines what each path holds, and calls the checks for it.
 #include "zoo/lint/lint.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kMaxDepth = 16;
 
-// Parses the path entries/<ORG>/<MODEL>/<X.Y.Z>.json in a zoo; nothing for any other path.
+// An entry's file, entries/<ORG>/<MODEL>/<X.Y.Z>.json in a zoo.
 struct EntryFile {
   fs::path zoo;
   ZooReference reference;

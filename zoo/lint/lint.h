@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reports defects of rotations from any source: artifacts, zoos, and upstream's bare files. Every
-// finding has a stable code (lint_codes.md). A reader stops at the first defect. Lint continues if
-// that is safe. Otherwise it adopts the reader's verdict, so that it never passes a file that a
-// reader refuses.
+// kind of finding has a stable code (lint_codes.md).
+//
+// A reader of these files stops at the first defect, while lint continues where that is safe. In
+// the end lint also runs the reader, so it never passes a file that a reader refuses.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +55,8 @@ struct LintReport {
   bool has_errors() const;
 };
 
-// Checks files, artifacts, zoos, entries of zoos, and folders that hold any of these. Throws
-// InputError if a path does not exist or holds nothing that is known to hold rotations.
+// Checks files, artifacts, zoos, entries of zoos, and folders that contain any of these. Throws
+// InputError if a path does not exist or contains none of them.
 LintReport Lint(const std::vector<std::filesystem::path>& paths, const LintOptions& options);
 
 Json LintToJson(const LintReport& report);

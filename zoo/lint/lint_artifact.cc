@@ -83,7 +83,8 @@ class ArtifactLint {
         few.push_back(layer.layer_id);
     }
     LintLayers(k, 'k', Place(), options, sink_);
-    // V uses the same layers, which are checked again only if V has different dimensions.
+    // K and V have the same layers, so V is checked only if some layer's head dimensions of K and V
+    // differ.
     const bool own = std::any_of(layers_.begin(), layers_.end(), [](const LayerGeometry& layer) {
       return layer.v_head_dim != layer.head_dim;
     });
@@ -95,9 +96,9 @@ class ArtifactLint {
     }
   }
 
-  // Checks whether one rotation shared by several heads suits them all. Measured results decide, if
-  // there are any. Otherwise the geometry decides, which may give false alarms, because one
-  // covariance can hold both subspaces.
+  // Checks whether a rotation that several heads share suits all of them. The measured KLs decide
+  // if there are any. Otherwise HeadAgreement decides. It can give false alarms, because the
+  // covariance over all heads may contain the leading subspaces of each.
   void HeadsAgree(const Json& report) {
     const auto [shared, per_head] = MeasuredKl(report);
     if (per_head > 0) {
@@ -145,7 +146,7 @@ class ArtifactLint {
     if (!eigenvalues.empty()) LintSpectrum(eigenvalues, count, dim, place, sink_);
   }
 
-  // Returns the mean over layers of HeadAgreement; 1 if no layer has heads that share a rotation.
+  // Returns the mean of HeadAgreement over layers; 1 if no layer has heads that share a rotation.
   double MeanAgreement(char side) const {
     double sum = 0;
     int64_t layers = 0;
@@ -162,13 +163,13 @@ class ArtifactLint {
     return layers == 0 ? 1 : sum / static_cast<double>(layers);
   }
 
-  // KL with the shared and with the per-head rotations, on tokens held out of the calibration. 0 if
-  // not measured.
+  // Returns the KL with the shared and with the per-head rotations, on tokens held out of the
+  // calibration; zeros if not measured.
   static std::pair<double, double> MeasuredKl(const Json& report) {
     const Json arms = JsonMember(report, "summary", "report").value("arms", Json::object());
     if (!arms.contains("oscar_shared") || !arms.contains("oscar_per_head")) return {0, 0};
     for (const char* key :
-         {"kl_mean", "kl_mean_no_windows"}) {  // the first is 0 inside the windows
+         {"kl_mean", "kl_mean_no_windows"}) {  // kl_mean is 0 if windows hold all tokens
       const double per_head = JsonDouble(arms.at("oscar_per_head"), key, "report");
       if (per_head > 0) return {JsonDouble(arms.at("oscar_shared"), key, "report"), per_head};
     }

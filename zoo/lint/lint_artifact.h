@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lints our own artifacts, which have data that upstream's files lack: every head's eigenvalues,
-// token counts, measurements. An artifact inside a zoo is a folder of links, and its findings name
-// the entry.
+// Lints our own artifacts. They have data that upstream's files lack: every head's eigenvalues,
+// token counts and measurements. Findings about an artifact in a zoo name its entry.
 #pragma once
 
 #include "zoo/lint/lint.h"
@@ -11,13 +10,13 @@
 
 namespace oscar {
 
-// Limits beyond which lint reports that heads disagree: the factor by which the KL of the shared
-// rotation exceeds that of per-head ones, or, if no KL was measured, the mean over layers of
-// HeadAgreement.
+// Limits for the finding that heads disagree. If KLs were measured, the KL of the shared rotation
+// may be at most kMaxSharedKlFactor times that of the per-head ones. Otherwise the mean of
+// HeadAgreement over layers must be at least kMinHeadAgreement.
 inline constexpr double kMinHeadAgreement = 0.1;
 inline constexpr double kMaxSharedKlFactor = 1.25;
 
-// Findings name the artifact's directory.
+// Findings name files.directory.
 void LintArtifact(const ArtifactFiles& files, const LintOptions& options, LintSink* sink);
 
 }  // namespace oscar

@@ -22,8 +22,8 @@ LintPlace PlaceOf(const PtFacts& file) { return {file.path, {}, {}, ""}; }
 
 std::string NameOf(const PtFacts& file) { return file.path.filename().string(); }
 
-// The part of a file name that a calibration's K and V files share: the name without side and
-// statistic.
+// Returns the part of a file name that a calibration's K and V files share: the name without the
+// side and the statistic.
 std::string PairKey(const PtFacts& file) {
   std::string key = NameOf(file).substr(1);
   for (const char* statistic : {"_qqt", "_sst", "_ktk", "_vtv"}) {
@@ -57,7 +57,7 @@ void LintPair(const PtFacts& k, const PtFacts& v, LintSink* sink) {
   }
 }
 
-// Pairs K and V files of the same name; a lone K and a lone V file are always a pair.
+// Pairs K and V files of the same name; one K and one V file are always a pair.
 void LintPairs(const Files& group, bool complete, LintSink* sink) {
   Files sides[2];
   for (const PtFacts* file : group) {
@@ -177,7 +177,7 @@ void LintPtFolder(const std::vector<PtFacts>& files, bool complete, const LintOp
   }
   LintMla(mla, options, sink);
   LintGroupings(shared, per_head, sink);
-  // A file that cannot be read may be the missing partner in either group.
+  // A file that cannot be read may be the missing partner of a file in either group.
   for (Files* group : {&shared, &per_head}) {
     if (group->empty()) continue;
     group->insert(group->end(), unread.begin(), unread.end());

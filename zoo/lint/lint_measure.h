@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measurements for lint's findings, on plain arrays. Trap: the numbers may be hostile, so every
-// comparison must fail on NaN.
+// Measurements for lint's findings, on plain arrays. Trap: the numbers come from untrusted files,
+// so a check must also fail if a value is NaN.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace oscar {
 
-// Adds findings to a report for one place.
+// Adds findings to a report.
 class LintSink {
  public:
   explicit LintSink(LintReport* report) : report_(report) {}
@@ -26,29 +26,33 @@ class LintSink {
   LintReport* report_;
 };
 
-// Reports not-finite and not-orthogonal, per head. `values`: [count, dim, dim] row-major. `limit`:
-// the largest accepted max|R R^T - I|, or 0 if the matrix need not be orthogonal.
+// Adds the findings not-finite and not-orthogonal for each head. `values`: [count, dim, dim]
+// row-major. `limit`: the largest accepted max|R R^T - I|; 0 if R need not be orthogonal.
 void LintRotations(std::span<const float> values, int64_t count, int64_t dim, double limit,
                    const LintPlace& place, LintSink* sink);
 
-// Reports not-finite, negative-eigenvalue, degenerate and few-tokens, per head. `values`: [count,
-// dim], any order. Nothing follows from eigenvalues that are all equal or zero (data-free files).
-// The rank counts eigenvalues above kRankFloor times the largest. Upstream sums in float64, so
-// directions that no token used have about 1e-16; the flattest published spectrum ends at 6e-6.
+// Adds the findings not-finite, negative-eigenvalue, degenerate and few-tokens for each head.
+// `values`: [count, dim], in any order. Equal eigenvalues get no finding, because they come from
+// rotations that were made without data.
+//
+// The rank is the number of eigenvalues above kRankFloor times the largest. Upstream accumulates in
+// float64, so a direction that no token used has an eigenvalue of about 1e-16 times the largest.
+// The eigenvalues of a published calibration go down to 6e-6 times the largest.
 inline constexpr double kRankFloor = 1e-10;
 inline constexpr double kDegenerateShare = 0.9;  // share of the dimension; a lower rank is an error
 void LintSpectrum(std::span<const float> values, int64_t count, int64_t dim, const LintPlace& place,
                   LintSink* sink);
 int64_t NumericalRank(std::span<const float> eigenvalues);
 
-// Measures how far the heads' leading eigenvectors (an eighth of the dimension) span the same
-// subspace: mean over pairs of |U_i^T U_j|_F^2 / k, from chance level (0) to equal (1). Rotations
-// [count, dim, dim], eigenvalues [count, dim] ascending. 1 for a single head. Throws InputError for
-// a composition without U.
+// Returns how well the subspaces of the heads' leading k = dim / 8 eigenvectors agree: the mean
+// over pairs of |U_i^T U_j|_F^2 / k, scaled so that 0 is the expectation for random subspaces and 1
+// means equal. Returns 1 for a single head. Throws InputError for a composition without U.
+// `rotations`: [count, dim, dim]; `eigenvalues`: [count, dim], ascending or descending.
 double HeadAgreement(std::span<const float> rotations, std::span<const float> eigenvalues,
                      int64_t count, int64_t dim, Composition composition);
 
-// Mean |diag(R_i^T R_j)| over pairs: 1 for equal rotations, RandomDiagonal(dim) for unrelated ones.
+// Returns the mean of |diag(R_i^T R_j)| over pairs: 1 for equal rotations, about
+// RandomDiagonal(dim) for unrelated ones.
 double MeanDiagonal(std::span<const float> rotations, int64_t count, int64_t dim);
 double RandomDiagonal(int64_t dim);  // sqrt(2 / (pi dim))
 

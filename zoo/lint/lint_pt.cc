@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lints one file. Its tensors are measured one by one, so that every bad head has its finding. Then
-// the strict reader decides.
+// Lints one .pt file. First measures its tensors one by one, so that every bad head gets a finding.
+// Then runs the strict reader (ReadRotationFile), which may still refuse the file.
 #include "zoo/lint/lint_pt.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ const PtTensor* TensorMember(const PtDict& dict, const char* key) {
   return value == nullptr ? nullptr : value->If<PtTensor>();
 }
 
-// Returns nothing for shapes that fit no head, which the strict reader reports.
+// Returns nothing for shapes that no rotation has; the strict reader reports them.
 std::optional<MatrixStack> StackOfTensor(const PtTensor& tensor) {
   if (!IsFloat(tensor.dtype)) return std::nullopt;
   try {
@@ -56,7 +56,8 @@ void LintMatrix(const PtFile& file, const PtTensor& tensor, bool orthogonal, con
 }
 
 // Lints a dict that holds a rotation and its metadata. `orthogonal`: whether the file says that the
-// matrix is orthogonal; empty if it says nothing about that.
+// matrix is orthogonal; absent if the file does not say. `fitted`: whether the eigenvalues come
+// from data.
 void LintEntry(const PtFile& file, const PtDict& entry, std::optional<bool> orthogonal, bool fitted,
                const LintPlace& place, LintSink* sink) {
   const bool undone = entry.Find("q_rotation") != nullptr || entry.Find("o_rotation") != nullptr;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lints upstream's .pt files: each separately, then those of a folder against each other. Only the
-// file name tells the side, because a bare matrix does not say what it is.
+// Lints upstream's .pt files: first each file, then the files of a folder against each other.
+// Whether a file is for K or V is taken from its name, because a bare matrix does not say so.
 #pragma once
 
 #include <filesystem>
@@ -29,18 +29,20 @@ struct PtFacts {
 // Collects what lint needs to know about one file.
 PtFacts LintPtFile(const std::filesystem::path& path, LintSink* sink);
 
-// Checks the files of one folder: pairs, groups, layers against the model. `complete`: the list has
-// all files of the folder, so a partner that is not in it does not exist.
+// Checks the files of one folder: pairs of K and V files, shared rotations next to per-head ones,
+// and the layers against the model. `complete`: the list contains every file of the folder, so a
+// partner that is not listed does not exist.
 void LintPtFolder(const std::vector<PtFacts>& files, bool complete, const LintOptions& options,
                   LintSink* sink);
 
-// Checks layers and dimensions of one side against the model, or for gaps if there is no model.
-// `dims`: layer id to (number of KV heads, or 0 if they share one rotation, and head dimension).
+// The heads of one layer in a file.
 struct LayerShape {
   int64_t layer_id = 0;
   int64_t num_kv_heads = 0;  // 0: the heads share one rotation
   int64_t dim = 0;
 };
+// Checks the layers of one side (K or V) against the model. Without a model, reports gaps in the
+// layer ids.
 void LintLayers(const std::vector<LayerShape>& layers, char side, const LintPlace& place,
                 const LintOptions& options, LintSink* sink);
 

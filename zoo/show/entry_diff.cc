@@ -25,7 +25,7 @@ namespace {
 
 constexpr double kDegrees = 180 / std::numbers::pi;
 
-// Eigenvectors [d, d] and ascending eigenvalues of a head's rotation.
+// Returns the eigenvectors [d, d] of a head's rotation, with ascending eigenvalues.
 Matrix EigenvectorsOf(const StoredSide& side, int64_t head, Composition composition) {
   const auto d = static_cast<Eigen::Index>(side.dim);
   using DoubleRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -40,7 +40,7 @@ Vector SpectrumOf(const StoredSide& side, int64_t head) {
   return values.cwiseMax(0) / std::max(values.cwiseMax(0).sum(), 1e-300);
 }
 
-// Returns how many leading eigenvectors carry the share of the spectrum, which is ascending.
+// Returns how many leading eigenvectors hold kLeadingShare of the spectrum, which is ascending.
 Eigen::Index Leading(const Vector& spectrum) {
   double sum = 0;
   Eigen::Index count = 0;
@@ -49,8 +49,8 @@ Eigen::Index Leading(const Vector& spectrum) {
 }
 
 // Returns the largest principal angle between the spans of two orthonormal bases [d, k], in
-// radians. Small angles use the sine, because a cosine near 1 has little precision (Björck and
-// Golub 1973, section 2).
+// radians. Small angles are computed from the sine, because a cosine near 1 has little precision
+// (Björck and Golub 1973, section 2).
 double LargestAngle(const Matrix& a, const Matrix& b) {
   const Matrix cosines = a.transpose() * b;
   const double cosine = Eigen::JacobiSVD<Matrix>(cosines).singularValues().minCoeff();

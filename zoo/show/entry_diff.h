@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares two artifacts of the same geometry: the angles between the subspaces of their rotations,
-// their spectra, their clipping, and the measurements in their reports.
+// Compares the rotations (angles between their leading subspaces), spectra, clip ratios and
+// reported measurements of two artifacts of the same geometry.
 #pragma once
 
 #include <filesystem>
@@ -16,12 +16,12 @@
 
 namespace oscar {
 
-// The difference between two artifacts in one side of one layer. Angles in degrees.
+// The difference between two artifacts in the keys or values of one layer. Angles are in degrees.
 struct SideDiff {
   int layer_id = 0;
   char side = 'k';
-  // Principal angles (Björck and Golub, 1973) between the spans of the leading eigenvectors that
-  // carry kLeadingShare of A's spectrum: maximum and mean over the KV heads.
+  // The largest principal angle (Björck and Golub 1973) between the spans of the leading
+  // eigenvectors, which hold kLeadingShare of A's spectrum: maximum and mean over the KV heads.
   double max_angle = 0, mean_angle = 0;
   int64_t leading = 0;  // number of leading eigenvectors of the head with the largest angle
   double spectrum = 0;  // total variation of the normalized spectra, in [0, 1]; mean over heads

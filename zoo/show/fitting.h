@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the versions of a zoo that were made from a local checkpoint, by digests and never by
-// name.
+// Finds the versions of a zoo that were made from a local checkpoint. It compares digests, never
+// names.
 #pragma once
 
 #include <filesystem>
@@ -22,11 +22,12 @@ ModelDigests DigestsOfModel(const std::filesystem::path& model_directory);
 
 struct Fitting {
   const IndexRow* row;
-  bool weights_known;  // the model's weights are known to be those of the entry
+  bool weights_known;  // whether the weights could be compared; they are then equal
 };
 
-// Returns versions that are not yanked, best first: known weights, then gated, then a smaller
-// attention-KL, fewer bits, a higher version. Rows point into `index`.
+// Returns the versions that fit and are not yanked, best first. The order is: known weights before
+// unknown, gated before ungated, then a smaller attention KL, fewer bits, a higher version. Rows
+// point into `index`.
 std::vector<Fitting> FindFitting(const ZooIndex& index, const ModelDigests& model);
 
 // A user's search. Empty members match everything.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the page of a model in a zoo's site, and the cells that it shares with the index.
+// Makes the page of a model in a zoo's site, and table cells that the index page uses too.
 #pragma once
 
 #include <filesystem>
@@ -29,7 +29,7 @@ struct ModelSubject {
 ModelSubject LookAtModel(const Zoo& zoo, std::span<const IndexRow> rows,
                          const SiteOptions& options);
 
-// The cache key of a page: pages with equal keys have equal content.
+// The cache key of a page. If the key has not changed, the page has not either.
 std::string PageKey(const ModelSubject& subject, const SiteOptions& options);
 
 // Makes the page. Sets `problem` to the reason if the report cannot be shown.

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names in a zoo have only plain characters (NamePartProblem) and are safe in paths and links. All
-// other text may come from anyone and is escaped by Html().
+// Names in a zoo have only plain characters (NamePartProblem), so they are safe in paths and links.
+// All other text is untrusted and is escaped by Html().
 #include "zoo/show/site.h"
 
 #include <fmt/chrono.h>
@@ -53,7 +53,7 @@ constexpr std::string_view kScript =
     "for(const r of rows){const s=r.textContent.toLowerCase(),o=w.every(x=>s.includes(x));"
     "r.hidden=!o;k+=o}n.textContent=k+' of '+rows.length};q.oninput=go;go()})();";
 
-// The hash of the script for a page's content security policy.
+// Returns the script's hash for a page's content security policy.
 std::string ScriptHash() {
   std::array<unsigned char, 32> digest{};
   std::array<unsigned char, 48> text{};
@@ -188,7 +188,7 @@ Site WriteSite(const Zoo& zoo, const fs::path& output, const SiteOptions& option
   AtomicDirectory directory(
       output, there ? AtomicDirectory::Target::kReplace : AtomicDirectory::Target::kNew);
   const auto write = [&](const std::string& file, const std::string& text) {
-    const fs::path path = directory.staging() / file;  // AtomicDirectory flushes it
+    const fs::path path = directory.staging() / file;
     std::ofstream page(path, std::ios::binary);
     page << text;
     page.close();

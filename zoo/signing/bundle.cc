@@ -74,7 +74,8 @@ std::string Bytes(const Json& object, const char* key, std::string_view what) {
   return FromBase64(JsonString(object, key, what), fmt::format("{}: '{}'", what, key));
 }
 
-// The bytes that are signed (DSSE v1.0): "DSSEv1" SP LEN(type) SP type SP LEN(payload) SP payload.
+// Returns the bytes that are signed (DSSE v1.0): "DSSEv1" SP LEN(type) SP type SP LEN(payload) SP
+// payload.
 std::string PreAuthenticationEncoding(std::string_view payload) {
   return fmt::format("DSSEv1 {} {} {} {}", kPayloadType.size(), kPayloadType, payload.size(),
                      payload);
@@ -85,7 +86,8 @@ void ReadMaterial(const Json& material, SignedBundle* bundle, std::string_view w
              {"publicKey", "x509CertificateChain", "certificate", "tlogEntries",
               "timestampVerificationData"},
              what);
-  // Keyless signatures have log entries. Others may have them too, but nothing here relies on them.
+  // Keyless signatures have log entries, and other signatures may. Their form is checked, but they
+  // are not used.
   if (material.contains("tlogEntries")) {
     for (const Json& entry : Array(material.at("tlogEntries"), what)) {
       for (const char* key :

@@ -3,8 +3,8 @@
 //
 // A signature file: a Sigstore bundle (JSON, media type v0.3) that holds a DSSE envelope (DSSE
 // v1.0, protocol.md) around a payload. Supports the methods `key` and `certificate` of OpenSSF
-// Model Signing v1.0, section 4.1. Keyless signing (Fulcio, Rekor) is refused by name. Trap: a
-// parsed bundle is not yet verified.
+// Model Signing v1.0, section 4.1. Keyless signatures (Fulcio, Rekor) are refused with an
+// explanation. Trap: parsing a bundle does not verify it.
 #pragma once
 
 #include <span>
@@ -24,19 +24,20 @@ struct SignedBundle {
   std::vector<Certificate> chain;  // begins with the signer's certificate; empty for method `key`
 };
 
-// Throws InputError naming `what` for text that is not a bundle, another media or payload type, no
-// signature, or undefined members.
+// Throws InputError naming `what` if the text is not a bundle, has another media or payload type,
+// has no signature, or has an unknown member.
 SignedBundle ParseBundle(std::string_view text, std::string_view what);
 
 // Checks that the bundle was signed with `key`. Throws TrustError (kWrongKey, kAltered).
 void CheckSignedWith(const SignedBundle& bundle, const PublicKey& key, std::string_view what);
 
-// Checks that a certificate under one of `roots` signed the bundle. Throws TrustError.
+// Checks that the bundle was signed with a certificate that chains to one of `roots`. Throws
+// TrustError.
 void CheckSignedUnder(const SignedBundle& bundle, std::span<const Certificate> roots,
                       std::string_view what);
 
-// A signing key and its certificates. `chain` starts with the key's certificate; intermediate
-// certificates up to the root may follow.
+// A signing key, and its certificates if it has any. `chain` starts with the key's certificate,
+// which intermediate certificates may follow.
 struct Signer {
   PrivateKey key;
   std::vector<Certificate> chain;

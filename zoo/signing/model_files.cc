@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// The name of a model that is a single file. The reference implementation uses this name, while
-// section 6.1.2 uses the file's name.
+// The path of the only file of a single-file model. The reference implementation uses it in
+// statements, while section 6.1.2 of the standard uses the file's name.
 constexpr const char* kWholeModel = ".";
 
 bool IsIgnored(const std::string& path, std::span<const std::string> ignored) {
@@ -30,7 +30,7 @@ bool IsIgnored(const std::string& path, std::span<const std::string> ignored) {
   });
 }
 
-// Normalizes an ignored path of a statement for comparison; nothing if it is outside the model.
+// Normalizes an ignored path of a statement; returns nothing for a path outside the model.
 std::optional<std::string> IgnoredBelow(const fs::path& model, const std::string& path) {
   const fs::path given(path);
   if (std::find(given.begin(), given.end(), "..") != given.end()) return std::nullopt;
@@ -69,7 +69,8 @@ fs::path FileAt(const fs::path& model, const std::string& path) {
   return path == kWholeModel ? model : model / path;
 }
 
-// Checks that a file of the statement exists in the model and that no part of its path is a link.
+// Returns whether a file of the statement exists in the model. Throws InputError if a part of its
+// path is a link.
 bool IsThere(const fs::path& model, const std::string& path) {
   fs::path at = model;
   bool is_file = IsRegularFile(at, fs::symlink_status(at));

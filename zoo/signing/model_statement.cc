@@ -29,7 +29,7 @@ std::string BytesOfHex(const std::string& sha256) {
   return bytes;
 }
 
-// Removes empty and "." components, so that paths can be compared.
+// Removes empty and "." components, so that equal paths have equal text.
 std::string CleanPath(const std::string& path, std::string_view what) {
   std::string clean;
   const bool absolute = path.starts_with('/');

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The content of a model's signature: an in-toto Statement v1 with the predicate of OpenSSF Model
-// Signing v1.0 (sections 5 and 6), which lists every file with its SHA-256 and a root digest over
-// them. The standard requires hashing whole files with SHA-256. It also allows shards, BLAKE2b and
-// BLAKE3, which are refused by name.
+// Signing v1.0 (sections 5 and 6). It lists every file with its SHA-256, and a root digest over
+// them. The standard also allows hashing files in shards, BLAKE2b and BLAKE3, which are refused
+// with an explanation.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 namespace oscar {
 
 struct ModelStatement {
-  std::string subject;                       // a name; for a version in a zoo NAME@X.Y.Z
+  std::string subject;                       // a name; NAME@X.Y.Z for a version in a zoo
   std::map<std::string, std::string> files;  // SHA-256 by path within the model, with '/'
   std::vector<std::string> ignored;          // paths within the model that were left out
 };

@@ -64,8 +64,8 @@ const Curve* CurveOf(EVP_PKEY* key) {
   return nullptr;
 }
 
-// Passes the password to OpenSSL. Without a password an encrypted key fails instead of prompting on
-// the terminal.
+// Passes the password to OpenSSL. Without a password, reading an encrypted key fails instead of
+// prompting on the terminal.
 int GivePassword(char* buffer, int size, int /*writing*/, void* password) {
   const auto& text = *static_cast<const std::string*>(password);
   if (text.empty() || text.size() > static_cast<size_t>(size)) return -1;
@@ -87,7 +87,7 @@ PublicKey::PublicKey(std::shared_ptr<EVP_PKEY> key, std::string_view what) : key
                     "P-521; make one with openssl ecparam -name prime256v1 -genkey -noout",
                     what, EVP_PKEY_get0_type_name(key_.get())));
   }
-  // The hint is computed from one fixed encoding, whichever encoding the file uses.
+  // The key's id must not depend on the encoding that its file uses, so one encoding is fixed here.
   EVP_PKEY_set_utf8_string_param(key_.get(), OSSL_PKEY_PARAM_EC_POINT_CONVERSION_FORMAT,
                                  OSSL_PKEY_EC_POINT_CONVERSION_FORMAT_UNCOMPRESSED);
   EVP_PKEY_set_utf8_string_param(key_.get(), OSSL_PKEY_PARAM_EC_ENCODING,
@@ -172,7 +172,8 @@ std::vector<Certificate> Certificate::FromPem(const std::string& pem, std::strin
   std::vector<Certificate> certificates;
   while (X509* certificate = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr))
     certificates.push_back(Certificate({certificate, X509_free}));
-  // OpenSSL stops at a damaged certificate as at the end of the text; only the error code differs.
+  // OpenSSL stops both at the end of the text and at a damaged certificate. Only the error code
+  // tells which.
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   const std::string reason = Reason();
   if (certificates.empty() || !at_end) {
@@ -219,8 +220,8 @@ std::vector<std::string> Certificate::names() const {
 }
 
 bool Certificate::may_sign() const {
-  // OpenSSL reports every usage as allowed if the extension is missing. Here a usage must be
-  // stated.
+  // If the extension is missing, OpenSSL reports every usage as allowed. Here the certificate must
+  // state a usage.
   X509* certificate = certificate_.get();
   const uint32_t flags = X509_get_extension_flags(certificate);
   if ((flags & EXFLAG_INVALID) != 0) return false;

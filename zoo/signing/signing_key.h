@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys and certificates for signatures (OpenSSL): ECDSA on P-256 with SHA-256, P-384 with SHA-384,
-// and P-521 with SHA-512, the pairs that OpenSSF Model Signing v1.0 requires. Other keys are
-// refused by name.
+// Keys and certificates for signatures (OpenSSL). OpenSSF Model Signing v1.0 requires ECDSA with
+// P-256 and SHA-256, P-384 and SHA-384, or P-521 and SHA-512. Other keys are refused with an
+// explanation.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class PublicKey {
  public:
   static PublicKey FromPem(const std::string& pem, std::string_view what);  // throws InputError
 
-  // SHA-256 of the key as a PEM SubjectPublicKeyInfo, in hexadecimal. Bundles call it the key's
+  // SHA-256 of the key as PEM (SubjectPublicKeyInfo), in hexadecimal. Bundles store it as the key
   // hint.
   const std::string& id() const { return id_; }
   const std::string& pem() const { return pem_; }
@@ -63,9 +63,10 @@ class Certificate {
   // Whether key usage digitalSignature, or else extended key usage codeSigning, is set.
   bool may_sign() const;
 
-  // Returns why this certificate does not chain through `between` to one of `roots` at the start of
-  // its validity; "" if it does. Self-signed certificates among `roots` are the trusted ones. Trap:
-  // a signature does not tell when it was made, so expired certificates are still accepted.
+  // Returns why no chain of certificates in `between` leads from this one to a self-signed
+  // certificate in `roots`; "" if there is one. Checks validity at the time when this certificate
+  // became valid, not now. Trap: a signature does not prove when it was made, so expired
+  // certificates are accepted.
   std::string ChainProblem(std::span<const Certificate> between,
                            std::span<const Certificate> roots) const;
 

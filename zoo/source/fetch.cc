@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Fewer bytes than this between two interruptions do not count as progress. Otherwise a server
-// could keep a command busy forever.
+// A transfer that ends after fewer bytes than this counts as failed without progress. Otherwise a
+// server could keep a command busy forever by sending a little each time.
 constexpr uint64_t kWorthwhile = 64 << 10;  // bytes
 constexpr size_t kHashPiece = size_t{1} << 20;
 
@@ -54,7 +54,7 @@ class Patience {
   int failures_ = 0;
 };
 
-// An unfinished blob: a regular file made by us, to which bytes are only appended.
+// An unfinished blob. It must be a regular file that we created; bytes are only appended to it.
 class PartFile {
  public:
   explicit PartFile(fs::path path) : path_(std::move(path)) {
@@ -140,8 +140,8 @@ class BlobFetcher {
                         "the data was changed on the way",
                         what, found, expected.sha256));
       }
-      counts_->refetched.push_back(file);  // retries once, because an earlier call may have left
-                                           // wrong bytes
+      counts_->refetched.push_back(file);  // retries once, because an earlier call may have
+                                           // received wrong bytes
     }
     part.TakeName(blob);
     done_ += expected.size;
@@ -175,7 +175,7 @@ class BlobFetcher {
     return false;
   }
 
-  // Reads until the unfinished blob has its full size.
+  // Appends bytes from the source until the unfinished blob has its full size.
   void Fill(const std::string& file, const FileDigest& expected, const std::string& what,
             PartFile* part) {
     Patience patience(options_.transfer);
@@ -242,7 +242,7 @@ std::optional<std::string> ReadSource(const ZooSource& source, const std::string
 void FetchBlobs(const ZooSource& source, const ZooEntry& entry, const fs::path& blobs,
                 const fs::path& parts, const FetchOptions& options, FetchCounts* counts) {
   BlobFetcher fetcher(source, blobs, parts, options, entry.bytes(), counts);
-  // Fetches the manifest first, so that an unavailable entry fails before any large file.
+  // The manifest is fetched first. If the entry is unavailable, this fails before any large file.
   fetcher.Fetch(kManifestFile, entry.files.at(kManifestFile));
   for (const auto& [file, digest] : entry.files)
     if (file != kManifestFile) fetcher.Fetch(file, digest);

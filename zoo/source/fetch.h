@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fetches files of a source. A blob grows under the name <digest>.part, which survives a failed
-// transfer: the next call resumes at its end. It gets its final name when its size and SHA-256 are
-// right, and nothing reads it before.
+// Fetches files of a zoo from its source. An unfinished blob is named <digest>.part. It survives a
+// failed transfer, and the next call continues at its end. A blob gets its final name only after
+// its size and SHA-256 were checked, and is not read before that.
 #pragma once
 
 #include <filesystem>
@@ -39,20 +39,20 @@ struct FetchOptions {
 };
 
 // Fetches every blob of the entry into a file named by its digest in `blobs`. Unfinished blobs are
-// in `parts`; both folders must exist. Throws InputError naming the file and blob if the source
-// does not have it or its bytes are wrong. Throws ResourceError if the transfer failed too often
-// (received bytes are kept) or the disk failed.
+// in `parts`; both folders must exist. Throws InputError, which names the file and the blob, if the
+// source does not have the blob or its bytes are wrong. Throws ResourceError if the transfer failed
+// too often (the received bytes are kept) or the disk failed.
 void FetchBlobs(const ZooSource& source, const ZooEntry& entry, const std::filesystem::path& blobs,
                 const std::filesystem::path& parts, const FetchOptions& options,
                 FetchCounts* counts);
 
-// Reads the entry that a reference means from a source and checks it against the request. Throws
-// InputError.
+// Reads the entry that `reference` names from the source. Throws InputError if it does not exist,
+// or if its name, version or identity differs from the reference.
 FetchedEntry FetchEntry(const ZooSource& source, const ZooReference& reference,
                         const TransferOptions& options);
 
-// Fetches the signatures of one version and checks that each matches its name; empty if the source
-// has none. Their signers are not checked. Throws InputError.
+// Fetches the signatures of one version; returns none if the source has none. Throws InputError for
+// a signature that does not match its digest. Does not check who signed.
 std::vector<std::string> FetchSignatures(const ZooSource& source, const ZooName& name,
                                          const ZooVersion& version, const TransferOptions& options);
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A zoo on any static web server, through libcurl. Allows only https, and http on this machine.
-// Certificates are checked, and nothing is decompressed. A redirect is followed a few times, but
-// never to another scheme and never with credentials.
+// Reads a zoo on any static web server, through libcurl. Only https is allowed, except that this
+// machine may be contacted through http. Certificates are checked, and nothing is decompressed. At
+// most max_redirects redirects are followed, never to another scheme and never with credentials.
 #pragma once
 
 #include <string>

@@ -1,14 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a model repository directly from the Hugging Face Hub: the files of model_repository.h, at
-// the URLs that the Hub's own client uses.
+// Reads a model repository (model_repository.h) directly from the Hugging Face Hub, at the URLs
+// that the Hub's own client uses.
 //
 //     ENDPOINT/api/models/ORG/NAME/revision/REVISION   {"sha": commit, "siblings": [{"rfilename"}]}
 //     ENDPOINT/ORG/NAME/resolve/COMMIT/FILE            the file, or a redirect to it
 //
 // HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH, HF_HOME and XDG_CACHE_HOME work as in huggingface_hub.
-// Trap: a revision moves, so its commit is looked up once and all files come from that commit.
+// Trap: a revision may move to another commit. So its commit is looked up once, and all files come
+// from it.
 #pragma once
 
 #include <optional>
@@ -19,8 +20,8 @@
 
 namespace oscar {
 
-// Opens a repository as a zoo with one version. The token in `options` is not used, because the Hub
-// has its own. Throws UsageError for an endpoint that may not be contacted.
+// Opens a repository as a zoo with one version. Ignores the token in `options`, because the Hub's
+// token comes from the environment. Throws UsageError for an endpoint that may not be contacted.
 ZooSource HubSource(const HubId& id, const TransferOptions& options,
                     const Environment& environment = ProcessEnvironment());
 

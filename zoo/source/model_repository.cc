@@ -36,7 +36,8 @@ ZooSource RepositorySource(const fs::path& repository) {
       ParseEntry(ReadSmallFile(file, kZooJsonLimits.max_bytes), file.string()));
   const auto read = [=](const ReadRequest& request, const ByteSink& sink) -> ReadEnd {
     const std::string name = RepositoryFileOf(*entry, request.file);
-    // In the Hub's own cache, files are links to contents elsewhere. The link targets are checked.
+    // In the cache of the Hub's client, files are links to files in another folder, so links are
+    // followed here.
     std::error_code error;
     const fs::path real = name.empty() ? fs::path() : fs::canonical(repository / name, error);
     if (name.empty() || error) return {.found = false};

@@ -31,7 +31,7 @@ bool SaysTheSame(const Json& said, const Json& found) {
   return true;
 }
 
-// The folder OUTPUT.partial. Only one pull at a time uses it; later pulls may be of other entries.
+// The folder OUTPUT.partial. Only one pull at a time can use it.
 class PartialPull {
  public:
   explicit PartialPull(const fs::path& output) : path_(output.string() + ".partial") {
@@ -46,8 +46,8 @@ class PartialPull {
 
   const fs::path& path() const { return path_; }
 
-  // Removes only files that pulls created, because the folder may have held the user's files
-  // before.
+  // Removes the files that pulls created, and the folder if nothing else is in it. The user may
+  // have had files in a folder of this name.
   void Remove(const ZooEntry& entry) {
     for (const auto& [name, digest] : entry.files)
       for (const char* suffix : {"", ".part", ".copy"})
@@ -116,8 +116,8 @@ Pulled Pull(const ZooSource& source, const ZooReference& reference, const fs::pa
         CheckArtifact(directory.staging(), std::nullopt, DemandsOf(entry, what));
     CheckEntryIsOf(entry, artifact, what);
   } catch (const InputError&) {
-    partial.Remove(entry);  // the bytes match the entry but are not an artifact, so resuming is
-                            // useless
+    partial.Remove(entry);  // the bytes match the entry but are not a valid artifact, so
+                            // resuming is useless
     throw;
   }
   directory.Commit();

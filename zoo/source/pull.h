@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pulls an entry from a zoo into the directory that was published. The zoo is not trusted: size and
-// digest of every file are checked before a byte of it is parsed, and the artifact is then opened
-// like any other.
+// Pulls an entry from a zoo into a directory with the published artifact. The zoo is not trusted.
+// The size and digest of every file are checked before any of it is parsed. Then the artifact gets
+// the same checks as any other.
 //
-// Received files stay in OUTPUT.partial until all have arrived, so an interrupted pull resumes.
+// Received files stay in OUTPUT.partial until all have arrived, so that an interrupted pull can be
+// resumed.
 #pragma once
 
 #include <filesystem>
@@ -22,15 +23,15 @@ struct Pulled {
   FetchCounts counts;
 };
 
-// Writes the directory `output`, which must not exist. A failure leaves only OUTPUT.partial. Throws
-// InputError, ResourceError, and whatever the options' functions throw.
+// Writes the directory `output`, which must not exist. A failed pull leaves only OUTPUT.partial.
+// Throws InputError, ResourceError, and what the functions in `options` throw.
 Pulled Pull(const ZooSource& source, const ZooReference& reference,
             const std::filesystem::path& output, const FetchOptions& options = {});
 
-// Returns the demands that the report met, according to the entry.
+// Returns the gate that the report passed according to the entry, as a demand on the report.
 ValidationDemands DemandsOf(const ZooEntry& entry, std::string_view what);
 
-// Checks that an entry agrees with its manifest and report, and that it may be published in a zoo.
+// Checks that an entry agrees with its artifact's manifest and report, and that a zoo may hold it.
 // Throws InputError naming `what`.
 void CheckEntryIsOf(const ZooEntry& entry, const CheckedArtifact& artifact, std::string_view what);
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The location of a zoo and a way to read it: a directory, a static web server or a model
-// repository, on disk or on the Hub. All readers of foreign zoos use this interface. Trap: nothing
-// from a source has been checked.
+// The location of a zoo, and functions that read it. A zoo may be a directory, a static web server,
+// or a model repository on disk or on the Hub. Everything that reads another user's zoo uses this
+// interface. Trap: what a source returns is not checked.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +36,8 @@ struct ReadEnd {
 struct ZooSource {
   std::string address;              // as typed by users; for messages and pull commands
   std::filesystem::path directory;  // only for a local zoo, otherwise empty
-  // Throws InputError for failures that a retry cannot fix, and whatever the sink throws. The sink
-  // gets the bytes from `offset` on, never more than `size` if that is known.
+  // Passes the bytes from `offset` on to the sink, never more than `size` if that is given. Throws
+  // InputError for failures that a retry cannot fix, and what the sink throws.
   std::function<ReadEnd(const ReadRequest& request, const ByteSink& sink)> read;
   std::function<ZooIndex()> index;  // lists every version in the zoo
 };
@@ -56,19 +56,19 @@ struct TransferOptions {
   std::function<void()> alive = {};            // called about ten times a second; may throw to stop
 };
 
-// Opens a zoo. `address`: a directory, https://host/path (http:// on this machine only), hf:DIR, or
-// hf:ORG/NAME[@REVISION] of the Hub if DIR does not exist. Throws UsageError for any other address,
-// InputError if a directory is not a zoo. It does not use the network before the first read.
+// Opens a zoo. `address` is a directory, https://host/path (or http:// on this machine), hf:DIR, or
+// hf:ORG/NAME[@REVISION] on the Hub if no such DIR exists. Throws UsageError for any other address,
+// and InputError if a directory is not a zoo. Does not use the network before the first read.
 ZooSource OpenSource(const std::string& address, const TransferOptions& options = {});
 
 bool IsRemoteAddress(std::string_view address);  // whether it has the prefix of a network address
 
-// Reads a file of at most `max_bytes` and retries failed transfers. Returns nothing if it does not
-// exist. Throws InputError, ResourceError.
+// Reads a file of at most `max_bytes`, retrying failed transfers. Returns nothing if the file does
+// not exist. Throws InputError, ResourceError.
 std::optional<std::string> ReadSource(const ZooSource& source, const std::string& file,
                                       size_t max_bytes, const TransferOptions& options);
 
-// Reads a file of a local zoo. It may be a link that does not lead outside the directory.
+// Reads a file of a local zoo. Links may not lead outside the directory.
 ReadEnd ReadDirectory(const std::filesystem::path& directory, const ReadRequest& request,
                       const ByteSink& sink);
 

@@ -40,8 +40,8 @@ class ScopedDescriptor {
   int descriptor_;
 };
 
-// Returns the number of bytes read, 0 at the end. Throws ResourceError if the medium fails, because
-// that says nothing about the content.
+// Returns the number of bytes read, 0 at the end. Throws ResourceError if reading fails, because
+// the content is then unknown and need not be wrong.
 size_t ReadPiece(int descriptor, std::span<std::byte> piece, const fs::path& path) {
   for (;;) {
     const ssize_t n = read(descriptor, piece.data(), piece.size());
@@ -52,8 +52,8 @@ size_t ReadPiece(int descriptor, std::span<std::byte> piece, const fs::path& pat
 
 using Sink = std::function<void(std::span<const std::byte>, uint64_t offset)>;
 
-// Feeds the file to `sink` while checking it. Returns the problem, or "". The sink also gets the
-// bytes of a wrong file, so callers must then discard its result.
+// Passes the file's bytes to `sink` while checking them. Returns the problem, or "". If there is a
+// problem, the sink may have received wrong bytes, so callers must discard what it produced.
 std::string Stream(const fs::path& path, const FileDigest& expected, const Sink& sink) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return std::generic_category().message(errno);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens an entry as an artifact without copying it: its blobs in place, or, for other programs,
-// a temporary folder of links to them. Trap: check the blobs' digests before anything is
-// parsed.
+// Opens an entry of a zoo as an artifact without copying it. FilesOfEntry gives the paths of its
+// blobs. LinkedEntry makes a temporary folder of links to them, for other programs. Trap: check the
+// blobs' digests before parsing any of them.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// Messages name the entry's own file.
+// Errors about these files name the entry's file.
 ArtifactFiles FilesOfEntry(const Zoo& zoo, const ZooEntry& entry);
 
 class LinkedEntry {

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each step is made durable before the next: the file, then its new name, then the folder.
+// Each step is flushed to disk before the next one: first the file, then its new name, then the
+// folder.
 #include "zoo/store/publisher.h"
 
 #include <fcntl.h>
@@ -25,7 +26,7 @@ namespace {
 int TakeName(const fs::path& from, const fs::path& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return errno;
-  // File systems without RENAME_NOREPLACE still support link, which does not replace a file either.
+  // File systems without RENAME_NOREPLACE still support link, which does not replace files either.
   if (link(from.c_str(), to.c_str()) != 0) return errno;
   unlink(from.c_str());
   return 0;
@@ -46,8 +47,8 @@ Publisher::Publisher(const Zoo& zoo, const ZooName& name, const std::function<vo
   MakeFolders(zoo.path(), staging_);
   blobs_stay_.emplace(ZooLockFile(zoo.path()), LockKind::kShared, waiting);
   name_lock_.emplace(staging_ / "lock", LockKind::kExclusive, waiting);
-  // The lock keeps others from writing here. (Without locks another publisher's rename would fail,
-  // and nothing would be partly published.)
+  // With the lock, nobody else has unfinished files here. Without locks they may belong to a
+  // running publisher, so they stay.
   if (name_lock_->held()) RemoveUnfinished(staging_);
   if (const auto twin = Twin(zoo_, name_)) {
     throw InputError(
@@ -77,7 +78,8 @@ bool Publisher::PublishEntry(const ZooEntry& entry) {
   SyncPath(BlobFolder(zoo_.path()));  // blobs become durable before the entry that names them
   const fs::path staged = Stage("entry", EntryToJson(entry));
   try {
-    // Staged before the entry is renamed, so that a full disk fails before anything is published.
+    // The pointer is staged before the entry is renamed, so that a full disk fails before anything
+    // is published.
     const std::vector<ZooVersion> versions = zoo_.Versions(name_);
     const bool highest = versions.empty() || versions.back() < entry.version;
     const fs::path pointer =
@@ -114,7 +116,7 @@ LatestPointer Publisher::AdvanceLatest() {
     std::optional<LatestPointer> current;
     try {
       current = zoo_.Latest(name_);
-    } catch (const InputError&) {  // a damaged file is replaced, because it only copies the entries
+    } catch (const InputError&) {  // a damaged pointer is replaced; the entries have its content
     }
     if (current && current->version == highest) return *current;
     const LatestPointer latest{highest, zoo_.Read(name_, highest).identity};

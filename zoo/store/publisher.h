@@ -1,10 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes the entries of one name: a lock that serializes publishers, and a folder for unfinished
-// files. The lock (flock) is advisory and missing on some shares. Without it an entry still has
-// exactly one author, because its name is taken by a rename that never replaces. The pointer still
-// ends at the highest version, because it is read again after it was written.
+// Writes the entries of one name. A Publisher holds a lock that excludes other publishers of the
+// name, and has a folder for unfinished files.
+//
+// Some network file systems lack locks (flock). Publishing is safe there too. Only one publisher
+// can create an entry, because it is renamed to its final name without replacing a file. The
+// pointer to the latest version is correct in the end, because AdvanceLatest reads it again after
+// writing it.
 #pragma once
 
 #include <filesystem>
@@ -18,19 +21,19 @@ namespace oscar {
 
 class Publisher {
  public:
-  // Waits for other publishers of this name (or one that differs only in case), and for gc;
-  // `waiting`: see FileLock. Removes what interrupted publishers left in the folder. Throws
-  // InputError if the zoo has the name in another case, ResourceError.
+  // Waits for other publishers of this name, in upper or lower case, and for garbage collection
+  // (`waiting`: see FileLock). Removes what interrupted publishers left in the folder. Throws
+  // InputError if the zoo has the name in another case, and ResourceError.
   Publisher(const Zoo& zoo, const ZooName& name, const std::function<void()>& waiting);
   const std::filesystem::path& staging() const { return staging_; }
 
-  // Makes the entry durable under its name. Moves the pointer to it if it is the highest version.
-  // Returns false and changes nothing if the entry already exists. Every blob must already be
-  // durable.
+  // Writes the entry under its final name. Moves the pointer to it if its version is the highest.
+  // Returns false and changes nothing if the entry already exists. Every blob must already have
+  // been flushed to disk; this flushes their folder.
   bool PublishEntry(const ZooEntry& entry);
 
-  // Moves the pointer to the highest version that is not yanked. Needed after a yank, an
-  // interrupted publisher, or one that had no lock. Returns the version that the pointer now names.
+  // Moves the pointer to the highest version that is not yanked, and returns that version. This is
+  // needed after a yank, and if a publisher was interrupted or had no lock.
   LatestPointer AdvanceLatest();
 
  private:

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Yanks a version: its publisher withdraws it. It is not deleted, because versions never change and
-// others have pinned it, but users get it only by naming it. `latest` moves to the highest version
-// that is not yanked, search omits it, and a pull by version reports the reason.
+// Yanks (withdraws) a version. It is not deleted, because versions never change and users may have
+// pinned it, but users get it only by its number. The pointer `latest` moves to the highest version
+// that is not yanked. Search omits a yanked version, and pulling it reports the reason.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ std::string ParseYank(std::string_view text, const ZooName& name, const ZooVersi
 
 // Returns the reason for yanking a version; "" if it is not yanked.
 std::string YankReason(const Zoo& zoo, const ZooName& name, const ZooVersion& version);
-// All reasons, by NAME@VERSION. A file that cannot be read counts as a yank without a reason.
+// Returns all reasons by NAME@VERSION. A file that cannot be read still counts as a yank.
 std::map<std::string, std::string> YankReasons(const Zoo& zoo);
 
 }  // namespace oscar

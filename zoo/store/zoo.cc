@@ -51,8 +51,8 @@ std::optional<ZooVersion> VersionOfFile(const fs::directory_entry& entry) {
   return ParseZooVersion(entry.path().stem().string());
 }
 
-// Calls visit(name, folder entry) for every entries/<ORG>/<MODEL>, and stranger(entry) for
-// everything else.
+// Calls visit(name, folder entry) for every folder entries/<ORG>/<MODEL>, and stranger(entry) for
+// everything else there.
 template <typename Visit, typename Stranger>
 void ForEachName(const fs::path& zoo, Visit visit, Stranger stranger) {
   for (const auto& org : List(zoo / "entries")) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read access to a zoo. Trap: others may publish at the same time. Each read is complete, but two
-// calls may see different states.
+// Read access to a zoo. Trap: others may publish at the same time. Each call sees complete files,
+// but two calls may see different states.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@
 
 namespace oscar {
 
-// Creates an empty zoo at `path`, which must not exist or be an empty directory (or one where an
-// earlier call was interrupted). Throws InputError, ResourceError.
+// Creates an empty zoo. `path` must be new, an empty directory, or a directory where an earlier
+// call was interrupted. Throws InputError, ResourceError.
 void InitZoo(const std::filesystem::path& path);
 
 inline int64_t Nanoseconds(const timespec& time) {
   return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
 }
 
-// The folder with the entries of a name, and when a version was last added.
+// The folder with the entries of a name, and the time of its last change.
 struct ZooFolder {
   ZooName name;
   int64_t changed_ns = 0;  // nanoseconds since 1970, from the file system's clock
@@ -52,11 +52,12 @@ class Zoo {
   // The highest version that is not yanked; the highest if all are yanked; nothing if there is
   // none.
   std::optional<ZooVersion> Highest(const ZooName& name) const;
-  // Resolves the version that a reference means: its own, that of its identity, the pointer's, or
-  // (without a pointer, after an interruption) the highest. Throws InputError if there is none.
+  // Returns the version that a reference names, by number or by identity. For any other reference
+  // returns the pointer's version, or the highest if an interrupted publisher left no pointer.
+  // Throws InputError if there is none.
   ZooVersion Resolve(const ZooReference& reference) const;
 
-  // Files in the folder of entries that are not entries, as sorted paths relative to the zoo.
+  // Returns the files under entries/ that are not entries, as sorted paths relative to the zoo.
   std::vector<std::string> Strangers() const;
 
  private:

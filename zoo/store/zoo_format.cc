@@ -23,7 +23,7 @@ constexpr uint64_t kMaxFileSize = uint64_t{1} << 50;  // bytes
 
 Json SchemaJson(std::string_view name) { return {{"name", name}, {"version", kZooVersion}}; }
 
-// Unknown members are refused, because a later version of the format has another version number.
+// Refuses unknown members, because a format with more members would have another version number.
 void CheckDocument(const Json& json, std::string_view schema,
                    std::initializer_list<std::string_view> members, std::string_view what) {
   if (!json.is_object()) throw InputError(fmt::format("{}: expected a JSON object", what));

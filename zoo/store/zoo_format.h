@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file format of a zoo. It consists of plain files at predictable paths, so that a copy on any
+// The file format of a zoo. A zoo consists of plain files at predictable paths, so a copy on any
 // web server is a zoo too:
 //
 // clang-format off
@@ -21,10 +21,11 @@
 //                                          copied as part of the zoo
 // clang-format on
 //
-// An entry names every file of the artifact with digest and size. Its identity is the SHA-256 of
-// the artifact's manifest.json.
+// An entry lists every file of an artifact with its digest and size. The entry's identity is the
+// SHA-256 of the artifact's manifest.json.
 //
-// Trap: use only BlobPath to turn a digest into a path, and ZooName and NamePartProblem for a name.
+// Trap: digests and names may come from untrusted files. Turn a digest into a path only with
+// BlobPath, and check names with ZooName and NamePartProblem.
 #pragma once
 
 #include <filesystem>
@@ -78,7 +79,7 @@ struct ZooEntry {
   std::string identity;                     // SHA-256 of manifest.json
   std::map<std::string, FileDigest> files;  // by plain file name, including manifest.json
   Json model;                               // the manifest's model: id, revision, digests
-  Json validation;                          // ValidationSummary of the report
+  Json validation;                          // ValidationCheck::summary of the report
   Json publisher;                           // program and time, for information only
 
   uint64_t bytes() const;  // total size of the files
@@ -86,9 +87,9 @@ struct ZooEntry {
 
 Json EntryToJson(const ZooEntry& entry);
 
-// Throws InputError naming `what` for another schema or version; an invalid name, version, digest,
-// size or file name; file names that differ only in case; a missing manifest.json; an identity that
-// is not its digest; an unknown member.
+// Throws InputError naming `what` for another schema or version, an invalid name, version, digest,
+// size or file name, and an unknown member. Also throws if two file names differ only in case, or
+// if manifest.json is missing or its digest is not the identity.
 ZooEntry ParseEntry(std::string_view text, std::string_view what);
 
 struct LatestPointer {
@@ -98,7 +99,7 @@ struct LatestPointer {
 Json LatestToJson(const ZooName& name, const LatestPointer& latest);
 LatestPointer ParseLatest(std::string_view text, const ZooName& name, std::string_view what);
 
-// The signatures of one version: bundles by their SHA-256, with their sizes in bytes.
+// The sizes in bytes of one version's signatures, by the SHA-256 of each bundle.
 using SignatureIndex = std::map<std::string, uint64_t>;
 Json SignatureIndexToJson(const SignatureIndex& index);
 SignatureIndex ParseSignatureIndex(std::string_view text, std::string_view what);  // InputError

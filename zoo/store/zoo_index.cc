@@ -93,9 +93,10 @@ bool Before(const IndexRow& a, const IndexRow& b) {
   return std::tie(a.name, a.version) < std::tie(b.name, b.version);
 }
 
-// The index file's rows and date. There are no rows if the file is missing or damaged, which is
-// harmless because it only copies the entries. UpdateIndex dates the file back. If its date equals
-// the time of writing, the file is a copy or was not made by UpdateIndex, and its date is not used.
+// The rows of index.json, and the time at which the entries were listed. There are no rows if the
+// file is missing or damaged; they are then read from the entries. UpdateIndex sets the
+// modification time back to that time, so it is before the status change time. If it is not, the
+// file was copied, and its time means nothing.
 struct StoredIndex {
   std::vector<IndexRow> rows = {};
   int64_t as_of_ns = INT64_MIN;
@@ -255,7 +256,8 @@ void UpdateIndex(const Zoo& zoo) {
     fstat(temporary.descriptor, &made);
     const std::string text = CanonicalJson(IndexToJson(CurrentIndex(zoo, IndexTrust::kOfNothing)));
     int error = WriteFullyAt(temporary.descriptor, std::as_bytes(std::span(text)), 0);
-    // The file is dated before the entries were listed, so that entries added meanwhile are newer.
+    // The file gets a time before the entries were listed, so that entries added meanwhile count as
+    // newer.
     const std::array<timespec, 2> before = {made.st_mtim, made.st_mtim};
     if (error == 0 && futimens(temporary.descriptor, before.data()) != 0) error = errno;
     if (error != 0) ThrowResource("write", temporary.path, error);

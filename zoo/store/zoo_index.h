@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// index.json: every version of a zoo in one file with searchable fields, because a static server
-// cannot list directories. It only copies the entries and manifests, and it may be outdated, so a
-// pull is checked against the entry. For a local zoo, CurrentIndex adds the missing rows.
+// index.json lists every version of a zoo with searchable fields, because a static web server
+// cannot list directories. It repeats data of entries and manifests and may be outdated, so a pull
+// is checked against the entry. For a local zoo, CurrentIndex adds the missing rows.
 //
 //     {"$schema": {"name": "oscar-zoo-index", "version": 1}, "entries": [ROW, ...]}
 //     rows are sorted by name and version
@@ -58,9 +58,9 @@ void SortRows(ZooIndex* index);  // sorts as FindRow requires
 // Returns the digest of a model's "weights_sample"; "" if there is none.
 std::string WeightsDigest(const Json& weights_sample);
 
-// kOfUnchanged: uses the index's rows of names whose folders have not changed since the index was
-// made, so that their entries need not be opened. (The file's date is the time when the entries
-// were listed.)
+// kOfUnchanged: if the folder of a name has not changed since index.json was made, takes all rows
+// of the name from there without listing the folder. (The modification time of index.json is the
+// time before the entries were listed.)
 enum class IndexTrust { kOfUnchanged, kOfNothing };
 
 // Returns the current state of a local zoo. Reads entries whose index rows cannot be used.
@@ -68,8 +68,8 @@ ZooIndex CurrentIndex(const Zoo& zoo, IndexTrust trust = IndexTrust::kOfUnchange
 // Brings index.json up to date. Throws ResourceError.
 void UpdateIndex(const Zoo& zoo);
 
-// Returns the row that a reference means: its version, or without one the highest version that is
-// not yanked. Null if there is none.
+// Returns the row that a reference names by version or identity; otherwise the row of the highest
+// version that is not yanked. Null if there is none.
 const IndexRow* FindRow(const ZooIndex& index, const ZooReference& reference);
 
 }  // namespace oscar

@@ -29,7 +29,7 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-// CON, PRN, AUX, NUL, COM0 to COM9, LPT0 to LPT9, alone or before a dot.
+// Returns whether this is CON, PRN, AUX, NUL, COM0 to COM9 or LPT0 to LPT9, alone or before a dot.
 bool IsDeviceName(std::string_view part) {
   const std::string stem = Lower(part.substr(0, part.find('.')));
   if (stem == "con" || stem == "prn" || stem == "aux" || stem == "nul") return true;

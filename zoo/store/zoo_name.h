@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The name of an entry: ORG/MODEL and a version X.Y.Z. Both become paths, also on file systems that
-// ignore case or have device names, so anything that is not plainly a name is refused.
+// The name of an entry: ORG/MODEL and a version X.Y.Z. Both become file paths, also on systems that
+// ignore case or reserve device names, so only a restricted set of names is accepted.
 #pragma once
 
 #include <compare>
@@ -13,9 +13,9 @@
 
 namespace oscar {
 
-// A name ORG/MODEL. Each part has 1 to 96 letters, digits, '-', '_', '.'; begins with a letter or
-// digit, ends with neither '.' nor '-', contains no ".." or "--", and is not a device name of
-// Windows (CON, NUL.txt, ...).
+// A name ORG/MODEL. Each part has 1 to 96 characters: letters, digits, '-', '_' and '.'. It begins
+// with a letter or digit, does not end with '.' or '-', and does not contain ".." or "--". It is
+// not a device name of Windows (CON, NUL.txt, ...).
 struct ZooName {
   std::string org, model;
   std::string text() const { return org + "/" + model; }
@@ -24,13 +24,13 @@ struct ZooName {
   auto operator<=>(const ZooName&) const = default;
 };
 
-// Returns the problem with a part of a path, or with "ORG/MODEL"; "" if there is none.
+// Returns the problem with one part of a name, or with "ORG/MODEL"; "" if there is none.
 std::string NamePartProblem(std::string_view part);
 std::string ZooNameProblem(std::string_view text);
 ZooName ParseZooName(std::string_view text, std::string_view what);  // throws InputError
 
-// A semantic version. MAJOR: another base model or convention; MINOR: a new calibration; PATCH:
-// changed texts.
+// A semantic version. MAJOR changes with the base model or a convention, MINOR with a new
+// calibration, PATCH with the texts.
 struct ZooVersion {
   int64_t major = 0, minor = 0, patch = 0;
   std::string text() const;
@@ -53,8 +53,8 @@ struct ZooReference {
 };
 ZooReference ParseZooReference(std::string_view text);  // throws UsageError
 
-// A reference with an optional zoo before it: SOURCE/ORG/MODEL[@...]. `source` is empty if no zoo
-// is given. hf:ORG/NAME[@REVISION] is a source of one version, whose name may differ.
+// A reference, possibly after a zoo: SOURCE/ORG/MODEL[@...]. Without a zoo, `source` is empty.
+// hf:ORG/NAME[@REVISION] is a source with one version, whose entry may have another name.
 struct ZooAddress {
   std::string source;
   ZooReference reference;                   // for a repository: its name on the Hub

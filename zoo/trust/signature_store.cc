@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::string_view kBundleSuffix = ".sigstore.json";
 
-// Lists the files in the folder that are named like signatures. Removes what interrupted signers
-// left. The caller holds the lock.
+// Lists the files that are named like signatures. Removes unfinished files of interrupted signers.
+// The caller holds the lock.
 SignatureIndex ListFolder(const fs::path& folder) {
   SignatureIndex index;
   std::error_code error;

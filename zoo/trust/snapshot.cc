@@ -38,8 +38,8 @@ Snapshot SnapshotOf(const Zoo& zoo, int64_t created_unix, int64_t expires_unix) 
   Snapshot snapshot{created_unix, expires_unix, {}};
   for (const ZooName& name : zoo.Names()) {
     for (const ZooVersion& version : zoo.Versions(name)) {
-      // Yanked versions are listed separately. So a mirror can neither hide a version by yanking it
-      // nor offer a yanked version as valid.
+      // Yanked versions are listed separately, with reasons. So a mirror can neither hide a version
+      // by claiming that it was yanked, nor offer a yanked version as valid.
       const std::string identity = zoo.Read(name, version).identity;
       if (const std::string reason = YankReason(zoo, name, version); reason.empty()) {
         snapshot.entries[name.text()][version] = identity;

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The content of a zoo at a point in time, signed with an expiry date. A mirror cannot hide a
-// version or a yank for longer than that. The file kSnapshotFile is a bundle whose payload is an
-// in-toto Statement v1: a subject NAME@X.Y.Z with its identity for each version that is not yanked;
-// the two dates; and the yanked versions, {"NAME@X.Y.Z": {"identity", "reason"}}.
+// A signed list of a zoo's versions and yanks, with an expiry date. Until a snapshot expires, a
+// mirror could still offer it and hide what is newer; later it cannot. The file kSnapshotFile is a
+// bundle whose payload is an in-toto Statement v1. It has a subject NAME@X.Y.Z with the identity
+// for each version that is not yanked, the two dates, and the yanked versions, {"NAME@X.Y.Z":
+// {"identity", "reason"}}.
 #pragma once
 
 #include <cstdint>

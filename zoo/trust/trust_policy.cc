@@ -35,7 +35,7 @@ void CheckSays(const ModelStatement& statement, const ZooEntry& entry) {
 void CheckSignatures(const TrustRule& rule, const TrustQuestion& question, TrustVerdict* verdict) {
   const std::string what = NameAt(question.entry);
   std::set<std::string> signers;
-  std::optional<TrustError> worst;  // an error of a trusted signer is reported before others
+  std::optional<TrustError> worst;  // errors of trusted signers take precedence
   for (const std::string& bundle : question.bundles) {
     try {
       const Vouched vouched = CheckVouched(bundle, rule, what);
@@ -54,9 +54,9 @@ void CheckSignatures(const TrustRule& rule, const TrustQuestion& question, Trust
                                                      signers.size(), rule.signatures));
 }
 
-// Refuses a version below the policy's lowest, or whose content changed since it was seen. If the
-// latest version is lower than before, the signed snapshot must say that the earlier one was
-// yanked; `note` then gives the reason.
+// Refuses a version below the policy's lowest, and a version whose content changed since it was
+// seen. If the latest version is lower than one seen before, the signed snapshot must list that one
+// as yanked; `note` then says so.
 void CheckAge(const TrustRule& rule, const TrustMemory& memory, const TrustQuestion& question,
               std::string* note) {
   const ZooEntry& entry = question.entry;
@@ -106,8 +106,8 @@ void CheckListed(const Snapshot& snapshot, const TrustQuestion& question) {
   };
   if (const auto yank = snapshot.yanked.find(NameAt(entry)); yank != snapshot.yanked.end()) {
     expect(yank->second.identity);
-    // A yanked version can be pulled by its number. It cannot be pulled as the latest if another
-    // version is valid.
+    // A yanked version can be pulled by its number. It cannot be pulled as the latest if the
+    // snapshot lists a version that is not yanked.
     const bool offered = question.latest && snapshot.entries.contains(entry.name.text());
     if (!question.yanked.empty() && !offered) return;
     RefuseSnapshot(
@@ -128,8 +128,8 @@ void CheckListed(const Snapshot& snapshot, const TrustQuestion& question) {
   }
 }
 
-// Returns the rule whose names this name imitates, or null. A name that has an equally specific
-// rule of its own imitates none.
+// Returns the rule for names that this name imitates, or null. A name with an equally specific rule
+// of its own is not an imitation.
 const std::pair<const std::string, TrustRule>* ImitatedBy(const TrustPolicy& policy,
                                                           const ZooName& name) {
   for (const auto& rule : policy.rules) {
@@ -139,8 +139,8 @@ const std::pair<const std::string, TrustRule>* ImitatedBy(const TrustPolicy& pol
   return nullptr;
 }
 
-// Returns the earlier seen name that this name looks like; "" if this name was seen before or has a
-// rule of its own.
+// Returns a name seen earlier that this name looks like. Returns "" if there is none, or if this
+// name was seen before or has its own rule.
 std::string SeenLike(const TrustPolicy& policy, const TrustMemory& memory, const ZooName& name) {
   if (memory.names.contains(name.text()) || policy.rules.contains(name.text())) return "";
   for (const auto& [other, seen] : memory.names)

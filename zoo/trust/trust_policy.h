@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A policy about which signers to trust for which names, and its judgement of a version of a zoo.
-// The attacks are those of The Update Framework (specification 1.0.33, section 1.5.2): a version
-// without a trusted signature, one older than a version seen before (rollback), a hidden newer one
-// (freeze), files of another version or name (mix and match), and a name that only looks like a
-// trusted one.
+// A trust policy says which signers to trust for which names. Judge() applies it to a version of a
+// zoo. It protects against attacks of The Update Framework (specification 1.0.33, section 1.5.2): a
+// version without a trusted signature, a version older than one seen before (rollback), a newer
+// version that is hidden (freeze), and files of another version or name (mix and match). It also
+// refuses names that only look like trusted ones.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ namespace oscar {
 
 enum class TrustLevel { kOff, kWarn, kEnforce };
 
-// Accepts signers with a certificate that is issued under one of the roots and contains `name`
+// Accepts a signer whose certificate is issued under one of the roots and contains `name`
 // (Certificate::names()).
 struct TrustedIdentity {
   std::string name;
@@ -40,12 +40,12 @@ struct TrustRule {
 };
 
 struct TrustPolicy {
-  // By ORG/MODEL, ORG/* or *; the most specific match applies. Other names are unchecked (kOff).
+  // By ORG/MODEL, ORG/* or *; the most specific rule applies. Names without a rule are not checked.
   std::map<std::string, TrustRule> rules;
   std::optional<TrustRule> snapshot;  // for the zoo's snapshot; without it none is required
   std::map<std::string, std::string> key_names = {};  // names of key files, by PublicKey::id()
 
-  // Describes the signer in a verdict: "alice.pub (0123456789abcdef)", or the identity.
+  // Names the signer for a verdict: "alice.pub (0123456789abcdef)", or the certificate's name.
   std::string SignerText(const std::string& signer) const;
   const TrustRule* RuleOf(const ZooName& name) const;  // null if no rule applies
 };
@@ -101,7 +101,8 @@ struct TrustVerdict {
 TrustVerdict Judge(const TrustPolicy& policy, const TrustMemory& memory,
                    const TrustQuestion& question);
 
-// Returns the payload and the signer of the rule who signed it, or a TrustError.
+// Returns the payload of a bundle and the signer, which `rule` trusts. Throws TrustError if it
+// trusts none.
 struct Vouched {
   std::string payload, signer;
 };
