@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads weights of a checkpoint and writes them in their own type. A number beyond a type's range
-// is an error here and never becomes an infinity in a model.
+// Reads weights of a checkpoint as float64 and writes them back in their own type. A number beyond
+// the type's range is an error, so that it never becomes an infinity in a model.
 #pragma once
 
 #include <cstddef>
