@@ -70,8 +70,8 @@ class TilePlanner {
   __device__ void Begin(int) {}
   __device__ void Beside(int block) {
     Fetch();
-    // Half of the notes still belong to blocks that are in progress; the other half may be
-    // overwritten.
+    // Overwrites the notes of the kPlannedBlocks blocks before the current ones; those are
+    // quantized by now.
     if (block % kPlannedBlocks == kPlannedBlocks / 2 && planned_ < work_.blocks) {
       Plan();
       StorePages();
