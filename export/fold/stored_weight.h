@@ -14,12 +14,12 @@
 
 namespace oscar {
 
-// Throws InputError naming the tensor if its type is not BF16, F16 or F32, or if it has more than
-// two dimensions.
+// Reads a weight as float64. Throws InputError naming the tensor if its type is not BF16, F16 or
+// F32, or if it has more than two dimensions.
 WeightMatrix ReadWeight(const TensorView& view, std::string_view name);
 
-// Rounds to nearest, ties to even. Throws NumericalError naming the tensor if a value does not fit
-// the type.
+// Converts a weight to `dtype`, rounding to nearest, ties to even. Throws NumericalError naming the
+// tensor if a value does not fit the type.
 std::vector<std::byte> StoredWeight(const WeightMatrix& weight, DType dtype, std::string_view name);
 
 }  // namespace oscar

@@ -89,8 +89,8 @@ struct DecodeResult {
   const DecodeKernelArguments& args;
   int request, first_head;
 
-  // Returns the factor for the outputs of a softmax with reference `reference` and denominator
-  // `sum`.
+  // Returns the factor that normalizes the outputs of a softmax with this reference and denominator
+  // `sum`, including the attention sink.
   __device__ float Normalizer(int head, float reference, float sum) const {
     const float* sinks = args.call.attention_sinks;
     if (sinks == nullptr) return sum > 0 || sum != sum ? 1 / sum : 0;

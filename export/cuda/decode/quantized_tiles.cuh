@@ -277,8 +277,8 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
       }
   };
   exponentials();
-  // One comparison covers all limits: exponentials stay below 2^9, and their products with scaled
-  // sigmas fit into fp16.
+  // One comparison checks all limits. If it holds, exponentials are below 2^9, and their products
+  // with scaled sigmas fit into fp16.
   float largest = 4 * state.value_scale * sigmas;
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) largest += sum[h];

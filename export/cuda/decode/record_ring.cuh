@@ -28,7 +28,7 @@ class RecordRing {
   static constexpr int kTiles = Shape::kStageTiles;
 
   // `slots`: [kRingStages, StageBytes()]; `barriers`: [kRingStages]; both belong to this warp.
-  // `windows` is in shared memory and is read when the last records are released.
+  // `windows` is in shared memory and must be filled before the first Release().
   __device__ RecordRing(const DecodeKernelArguments& args, const TileRange& range, uint8_t* slots,
                         uint64_t* barriers, const WindowView& windows, int lane)
       : args_(args),

@@ -195,8 +195,8 @@ __device__ inline void CopyBulk(uint32_t shared, const void* global, int bytes, 
 }
 #endif
 
-// Programmatic dependent launch (sm_90): lets the next kernel start, or waits for the writes of the
-// previous one.
+// Programmatic dependent launch (sm_90): LaunchDependents lets the next kernel start, and
+// WaitForPreviousKernel waits for the writes of the previous one.
 __device__ inline void LaunchDependents() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");

@@ -18,9 +18,9 @@ namespace oscar {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// Describes an operand of 128-byte rows swizzled by 128 bytes. `group_bytes`: the step from 8 rows
-// to the next 8. If rows run along k (transposed operand), `panel_bytes` is the step from 64
-// columns to the next 64.
+// Describes an operand of 128-byte rows with 128-byte swizzle. `group_bytes`: the distance between
+// groups of 8 rows. `panel_bytes`: the distance between panels of 64 columns, if rows run along k
+// (transposed operand).
 __device__ __forceinline__ uint64_t WgmmaOperand(uint32_t address, uint32_t panel_bytes = 16,
                                                  uint32_t group_bytes = 1024) {
   return static_cast<uint64_t>((address & 0x3FFFF) >> 4) |
