@@ -19,8 +19,7 @@ namespace oscar {
 // One unit of a ratio sum(sum) / sum(weight).
 // - For a mean KL, `sum` is the sum of KL and `weight` the number of rows.
 // - For a perplexity, `sum` is the sum of -log p and `weight` the number of tokens. exp() is
-//   applied to both
-// ends of the interval, because percentiles commute with it.
+//   applied to both ends of the interval, because percentiles commute with it.
 // - For a ratio of two perplexities, `sum` is the difference of their sums of -log p.
 struct RatioUnit {
   double sum = 0, weight = 0;  // both finite, weight >= 0

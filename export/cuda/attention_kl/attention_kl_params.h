@@ -16,10 +16,10 @@ namespace oscar::kl {
 constexpr int kHopperTileRows = 128, kPortableTileRows = 64;
 
 // Limits of |delta| that decide how a warp sums a tile, of which a thread has 16 or 8 keys per row:
-// - Plain: in every thread the root mean square is at least 0.1 and no |delta| can exceed 40.
-// Then e^delta - 1 - delta can be computed as a difference without losing digits.
-// - Near: no |delta| can exceed 2. A polynomial gives e^x - 1 - x = x^2 * sum(c_k x^k)
-// (weighted minimax fit, relative error 9.7e-8).
+// - Plain: in every thread the root mean square is at least 0.1 and no |delta| can exceed 40. Then
+//   e^delta - 1 - delta can be computed as a difference without losing digits.
+// - Near: no |delta| can exceed 2. A polynomial gives e^x - 1 - x = x^2 * sum(c_k x^k) (weighted
+//   minimax fit, relative error 9.7e-8).
 // - Far: all other tiles. Keys with |delta| above 2 are summed relative to their own maximum.
 constexpr double kPlainDelta = 0.1, kNearDelta = 2, kFarDelta = 40;
 constexpr int kNearTerms = 9;
