@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A recall task for any language model. Passages of a few random tokens are hidden in a text that
-// the model generated. At the end of the text, the beginning of each passage is repeated, and the
-// model must continue it, for which it has to find the passage. The task needs no language and no
-// skill except copying, so small models can do it too (induction: Olsson et al., arXiv 2209.11895).
+// the model generated. At the end of the text, the beginning of each passage is repeated. To
+// continue it, the model must find the passage. The task needs no language and no skill except
+// copying, so small models can do it too (induction: Olsson et al., arXiv 2209.11895).
 //
 // An answer counts as recalled if its token is likelier than the tokens at the same place of the
 // other passages. The model must be almost certain with an exact cache; otherwise the task measures

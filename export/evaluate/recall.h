@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decides which recall tasks can measure a cache. If a model fails a task even with an exact cache,
-// the task cannot: errors would come from the model, and right answers would be luck. So for each
-// length, a task counts if the model with an exact cache recalls at least nine of ten answers.
+// errors come from the model and right answers are luck, so the task does not measure a cache. For
+// each length, a task counts if the model with an exact cache recalls at least nine of ten answers.
 #pragma once
 
 #include <span>

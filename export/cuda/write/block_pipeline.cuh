@@ -4,8 +4,8 @@
 // Shared parts of the write kernels for rotated prefills on Hopper, dim 128. A block is four tiles
 // (64 tokens). Blocks go through a ring of slots in shared memory: copies fill a slot, one
 // warpgroup of the CTA rotates its rows in place, and the others quantize them. Every slot has a
-// barrier for each state: rows are loaded, rows are rotated, slot is free. Grid: CTAs that share a
-// head's blocks, heads, keys or values.
+// barrier for each state: rows are loaded, rows are rotated, slot is free. Grid: [CTAs per head,
+// heads, keys and values].
 #pragma once
 
 #include "export/cuda/device/wgmma.cuh"

@@ -3,8 +3,8 @@
 //
 // The write kernel for dims that fit in registers. A warp moves a tile through registers to its
 // record while the rows of its next tile are loaded to shared memory. All warps of a CTA run the
-// loop in step, because they rotate together. Grid: CTAs that share a head's tiles, heads, keys or
-// values. Grid of a flush: tiles, heads x requests, keys or values.
+// loop in step, because they rotate together. Grid: [CTAs per head, heads, keys and values], in a
+// flush [tiles, heads x requests, keys and values].
 #pragma once
 
 #include "export/cuda/write/register_kernel.h"
