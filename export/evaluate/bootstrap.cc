@@ -12,7 +12,7 @@
 namespace oscar {
 namespace {
 
-// Quantiles of type 7 in Hyndman and Fan. Reorders `values`.
+// Returns a quantile of type 7 in Hyndman and Fan. Reorders `values`.
 template <class Value>
 double Quantile(std::vector<Value>& values, double p) {
   OSCAR_CHECK(!values.empty() && p >= 0 && p <= 1);

@@ -54,7 +54,7 @@ GateCheck ParseCheck(std::string_view text) {
   return check;
 }
 
-// Returns the number at a dotted path; empty if any member of the path is missing.
+// Returns the number at a dotted path; nullopt if any member of the path is missing.
 std::optional<double> FindNumber(const Json& arm, std::string_view path, std::string_view what) {
   const Json* value = &arm;
   for (std::string_view rest = path; !rest.empty();) {

@@ -19,7 +19,7 @@ constexpr std::string_view kNoiseLine =
 constexpr int64_t kNumDepths = 40;
 constexpr std::string_view kSpace = " \t\n\r\f\v";
 
-// Returns depth i in percent: round(linspace(0, 100, 40))[i].
+// Returns depth i of RULER in percent: round(linspace(0, 100, 40))[i].
 int DepthPercent(int64_t i) {
   return static_cast<int>(
       std::lround(100.0 * static_cast<double>(i) / static_cast<double>(kNumDepths - 1)));
@@ -108,7 +108,7 @@ Haystack::Haystack(const NeedleTask& task, const NeedleQuestion& question, Prose
   if (place.depth) PutAnswerAt(*place.depth);
 }
 
-// Moves only the sentence with the answer. The others keep their places and order.
+// Moves only the sentence with the answer. The other sentences keep their places and their order.
 void Haystack::PutAnswerAt(double depth) {
   OSCAR_CHECK(HasOnePlace(task_) && depth >= 0 && depth <= 100);
   const auto holds = [&](size_t i) { return question_.hidden[i].answer >= 0; };
@@ -144,7 +144,7 @@ Context Haystack::InsertIntoLines(int64_t num_lines) {
     while (static_cast<int64_t>(distractors_.size()) < num_lines)
       distractors_.push_back(MakeDistractor(question_, words_, distractor_random_));
   }
-  // Puts sentence i before line places[i]. The places are distinct and ascending.
+  // The line before which each sentence is put. These places are distinct and ascending.
   std::vector<int64_t> places;
   for (const double share : shares_) {
     const auto line = static_cast<int64_t>(share * static_cast<double>(num_lines));

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text in which needles are hidden, of any size, and their insertion. A size is counted in
-// units: lines of noise or needles, or words of prose. A needle's place is drawn once as a share
-// and scaled to the size, so that fitting the length moves the needle without drawing again.
+// Builds the text in which needles are hidden, in any size, and inserts them. A size is counted in
+// units: lines of noise or of other needles, or words of prose. The place of a needle is drawn
+// once, as a share of the text. So when the size is fitted to a number of tokens, needles move but
+// are not drawn again.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +22,15 @@ struct Context {
   std::vector<double> depths;  // [num_hidden] percent of the text before each sentence
 };
 
-// Prose cut into words and sentences once for all samples. White space becomes single spaces, and
-// short text is repeated. A sentence ends at . ! ? with any closing quotes and brackets.
+// Prose that is cut into words and sentences once for all samples. White space becomes single
+// spaces, and a text that is too short is repeated. A sentence ends at . ! or ? and any closing
+// quotes and brackets.
 class ProseHaystack {
  public:
   // Throws InputError for text that is not UTF-8 or has no word.
   explicit ProseHaystack(std::string_view text);
-  // Returns the first `num_words` words. `ends`: where sentences end, in bytes; the last is the
-  // size.
+  // Returns the first `num_words` words. Sets `ends` to the byte offsets where sentences end; the
+  // last one is the size of the result.
   std::string_view Take(size_t num_words, std::vector<size_t>& ends);
 
  private:
@@ -41,19 +43,18 @@ class ProseHaystack {
 
 // The place of a needle in the haystack.
 struct NeedlePlace {
-  // A single sentence goes to part `stratum` of `num_strata` of the text, so that a few samples
-  // cover all depths.
+  // The text is divided into `num_strata` equal parts. If there is only one hidden sentence, it
+  // goes to part `stratum`, so that a few samples cover all depths.
   int64_t stratum = 0, num_strata = 1;
-  std::optional<double> depth = {};  // percent, for the sentence with the answer; see HasOnePlace()
+  std::optional<double> depth = {};  // percent, for the sentence with the answer (HasOnePlace)
 };
 
-// Whether a single sentence holds the answer, so that it can be put at a given depth.
+// Whether one sentence holds the whole answer, so that the answer can be put at a given depth.
 bool HasOnePlace(const NeedleTask& task);
 
 class Haystack {
  public:
-  // Draws the places of question.hidden, except one that `place` gives. The references must stay
-  // valid.
+  // Draws the places of question.hidden, except one that `place` specifies. Keeps the references.
   Haystack(const NeedleTask& task, const NeedleQuestion& question, ProseHaystack& prose,
            const std::vector<std::string>& words, SplitMix64& random, const NeedlePlace& place);
 

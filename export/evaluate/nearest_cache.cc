@@ -14,9 +14,9 @@ namespace {
 
 using Sums = std::vector<NearestCache::Arm>;
 
-// Arithmetic noise of a server flips codes, so even the right cache differs from it by up to half
-// its effect. A cache with independent errors differs by its whole effect. An exact cache has no
-// codes to flip.
+// The server's arithmetic noise flips codes, so even the right cache differs from the server by up
+// to half of its effect (its difference from the exact cache). A cache with independent errors
+// differs by its whole effect. An exact cache has no codes that could flip.
 constexpr double kExplains = 0.75, kExplainsExact = 0.5;  // fractions of the effect
 constexpr double kSure = 1.645;                           // one-sided 95 %, in standard deviations
 constexpr double kMostMore = 1000;                        // more_tokens is at most this multiple
@@ -27,8 +27,8 @@ size_t NearestOf(const Sums& sums, size_t begin, size_t end) {
   return static_cast<size_t>(found - sums.begin());
 }
 
-// Returns the largest distance at which an arm still explains the server. For the exact cache it
-// uses the smallest effect of the others.
+// Returns the largest distance at which an arm still explains the server. The exact cache has no
+// effect of its own, so its limit depends on the smallest effect of the other arms.
 double Allowed(const Sums& sums, size_t arm) {
   if (arm > 0) return kExplains * sums[arm].effect;
   return kExplainsExact *
@@ -36,8 +36,8 @@ double Allowed(const Sums& sums, size_t arm) {
              ->effect;
 }
 
-// Returns a positive number if the server behaves like the artifact; larger numbers are more
-// certain.
+// Returns how much nearer the artifact's nearest cache is than every other cache and than its
+// allowed distance. Positive if the server behaves like the artifact.
 double Margin(const Sums& sums, size_t num_own) {
   const size_t own = NearestOf(sums, 1, num_own + 1);
   const size_t other = NearestOf(sums, num_own + 1, sums.size());

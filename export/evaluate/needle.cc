@@ -66,7 +66,7 @@ class SampleMaker {
   }
 
  private:
-  // Depends only on the task and the sample, so a task's words do not change if another task is
+  // Depends only on the task and the sample, so a task's text does not change if another task is
   // left out.
   uint64_t Seed(const NeedleTask& task, int64_t length, int64_t number) const {
     uint64_t seed = SplitMix64(options_.seed).Next();

@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Needle-in-a-haystack and variable-tracking samples after RULER (arXiv 2404.06654), as token ids
-// for one teacher-forced pass: prompt and answer in one sequence. README.md lists the differences
-// from RULER and their reasons. Trap: the answer is given, so an accuracy here says whether the
-// cache still finds each next answer token. It is not the accuracy of free generation, where one
-// lost token derails the rest.
+// Makes and scores needle-in-a-haystack and variable-tracking samples after RULER (arXiv
+// 2404.06654). A sample is a sequence of token ids, prompt and answer, for one teacher-forced pass.
+// README.md lists the differences from RULER and their reasons.
+//
+// Trap: because the answer is given, the accuracy says whether the model still finds each next
+// token of the answer. It is not the accuracy of free generation, where one wrong token spoils the
+// rest.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +24,8 @@ namespace oscar {
 struct NeedleOptions {
   std::vector<int64_t> lengths;  // maximum tokens of prompt and answer together
   int64_t samples_per_task = 4;  // per length, and per depth
-  // Depths of the needle in percent, for tasks with one answer; tasks with several answers ignore
-  // them. Empty: spread over all depths.
+  // Depths of the needle in percent. Only tasks with a single needle for the answer use them.
+  // Empty: needles are spread over all depths.
   std::vector<double> depths;
   std::vector<std::string> tasks;  // names of NeedleTaskNames(); empty: all
   uint64_t seed = 0;
@@ -38,8 +40,8 @@ struct NeedleSample {
         end;       // tokens [begin, end) of `ids` that hold the value, widened to whole tokens
     double depth;  // percent of the context before its needle, in [0, 100]
     std::string value;
-    // If not empty, the answer has one token, which counts as recalled if it is likelier than all
-    // of these.
+    // If not empty, the answer is one token. It counts as recalled if it is likelier than all of
+    // these.
     std::vector<int32_t> rivals = {};
   };
   std::string task;
@@ -51,17 +53,18 @@ struct NeedleSample {
   std::string prompt, answer;   // as text, for --show-samples
 };
 
-// Returns the names of the eight variants of RULER-NIAH and of variable tracking, in the order of
-// the report.
+// Returns the names of RULER's eight needle tasks and of variable tracking, in the order of the
+// report.
 std::vector<std::string> NeedleTaskNames();
 void CheckNeedleTask(const std::string& name);  // UsageError naming the nearest
 
-// Makes samples in the order of length, task, depth, number. Each depends only on the seed and its
-// task, length, number and depth, so leaving out a task does not change the others. Needles and
-// haystack are the same at every depth. Throws UsageError for an unknown task (naming the nearest),
-// a length above `max_positions` or too short to hold the question, no length, fewer than 1 sample,
-// or a depth outside 0 to 100. Throws InputError if the tokenizer does not reproduce the answer, or
-// if the word list has too few words.
+// Makes samples, ordered by length, task, depth and number. Each depends only on the seed and on
+// its own task, length, number and depth, so leaving out a task does not change the others. Samples
+// at different depths have the same needles and haystack.
+//
+// Throws UsageError for an unknown task (naming the nearest), no length, a length above
+// `max_positions` or too short for the question, fewer than 1 sample, or a depth outside 0 to 100.
+// Throws InputError if the tokenizer does not reproduce the answer, or if there are too few words.
 std::vector<NeedleSample> MakeNeedleSamples(const NeedleOptions& options,
                                             const Tokenizer& tokenizer, int64_t max_positions);
 
@@ -71,14 +74,15 @@ struct NeedleScore {
   double answer_nll = 0;          // mean of -log p over all answer tokens, nats
 };
 
-// `correct` and `log_probability` (natural log) have one element per token of the answers, answer
-// after answer. Row p - 1 of the logits predicts the token at position p.
+// Scores a sample. `correct` and `log_probability` (natural log) have one element per token of the
+// answers, in order. The logits of row p - 1 predict the token at position p.
 NeedleScore ScoreNeedle(const NeedleSample& sample, std::span<const uint8_t> correct,
                         std::span<const double> log_probability);
 
-// Returns the member "needle" of an arm in report.json: accuracy, answer_nll, by_task, by_depth
-// (four quarters; counts references, not samples), by_length, and by_length_depth (around the
-// requested depths, else quarters). Needs one score per sample; neither may be empty.
+// Returns the member "needle" of an arm in report.json: accuracy and answer_nll over all samples,
+// by_task, by_length, by_depth (four quarters) and by_length_depth (around the requested depths, or
+// quarters without them). Depths count answers, not samples. There must be at least one sample, and
+// one score for each.
 measures::NeedleRecall NeedleReport(std::span<const NeedleSample> samples,
                                     std::span<const NeedleScore> scores);
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scores of needle samples from a teacher-forced pass.
+// Scores needle samples from a teacher-forced pass and summarizes the scores.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// Sums for the samples of one table row, from which means are made.
+// Sums over the samples of one table row, from which its means are computed.
 struct Row {
   int64_t samples = 0;
   double accuracy = 0, nll = 0;  // sums over the samples
@@ -32,7 +32,8 @@ struct Row {
   }
 };
 
-// Returns the row with this key, which is appended if new. So rows keep the order of the samples.
+// Returns the row with this key; appends it if it is new, so that rows keep the order of the
+// samples.
 template <class Key>
 Row& RowOf(std::vector<std::pair<Key, Row>>& table, const Key& key) {
   for (auto& [known, row] : table) {
@@ -41,13 +42,14 @@ Row& RowOf(std::vector<std::pair<Key, Row>>& table, const Key& key) {
   return table.emplace_back(key, Row()).second;
 }
 
-// How many references between two depths there are, and how many were recalled.
+// The number of answers between two depths, and how many of them were recalled.
 struct DepthBucket {
   double from = 0, to = 100;  // percent
   int64_t references = 0, recalled = 0;
 };
 
-// Buckets whose limits are halfway between the requested depths; quarters without such depths.
+// Returns buckets whose limits are halfway between the requested depths, or quarters if no depth
+// was requested.
 std::vector<DepthBucket> DepthBuckets(std::span<const NeedleSample> samples) {
   std::set<double> asked;
   for (const NeedleSample& sample : samples) {
@@ -72,7 +74,7 @@ void Count(double depth, bool recalled, std::vector<DepthBucket>& buckets) {
   bucket->recalled += recalled ? 1 : 0;
 }
 
-// `row`: the members that all rows of the list share.
+// Appends a row for each bucket that has answers. `row`: the members that all these rows share.
 template <typename Row>
 void AppendDepths(const std::vector<DepthBucket>& buckets, Row row, std::vector<Row>& list) {
   for (const DepthBucket& bucket : buckets) {

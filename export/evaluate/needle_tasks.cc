@@ -27,19 +27,21 @@ constexpr auto kTasks = std::to_array<NeedleTask>({
     {"multikey_3", kNeedles, kUuids, kUuids, 1, 1, 1, 0, 0},
     {"multivalue", kProse, kWords, kNumbers, 1, 4, 1, 0, 0},
     {"multiquery", kProse, kWords, kNumbers, 4, 1, 4, 0, 0},
-    // RULER uses one chain, so naming every variable is right; two chains require a search.
+    // RULER uses one chain, so an answer that names every variable is right. Two chains require a
+    // search.
     {"variable_tracking", kNoise, kWords, kNumbers, 0, 0, 1, 1, 4},
     {"variable_tracking_2", kNoise, kWords, kNumbers, 0, 0, 1, 2, 4},
 });
 
-// From RULER, scripts/data/synthetic/constants.py. {type}, {query} and the context are filled in.
+// Templates of RULER, scripts/data/synthetic/constants.py. {type} and {query} are filled in.
 constexpr std::string_view kBefore =
     "Some special magic {type} are hidden within the following text. Make sure to memorize it. I "
     "will quiz you about the {type} afterwards.\n";
 constexpr std::string_view kAfter =
     "\nWhat are all the special magic {type} for {query} mentioned in the provided text? The "
     "special magic {type} for {query} mentioned in the provided text are";
-// The text after the description in RULER's variable tracking, without its worked example.
+// RULER's template of variable tracking without its worked example. {query} and {count} are filled
+// in.
 constexpr std::string_view kTrackBefore =
     "Memorize and track the chain(s) of variable assignment hidden in the following text.\n\n";
 constexpr std::string_view kTrackAfter =
@@ -47,8 +49,8 @@ constexpr std::string_view kTrackAfter =
     "According to the chain(s) of variable assignment in the text above, {count} variables are "
     "assigned the value {query}, they are:";
 
-// Makes a raw template singular, as RULER does for one query with one value. The replacements must
-// be applied in this order.
+// Changes a template to the singular, as RULER does for one query with one value. The order of the
+// replacements matters.
 std::string Singular(std::string text) {
   for (const auto& [from, to] : {std::pair("Some", "A"), std::pair("are all", "is"),
                                  std::pair("are", "is"), std::pair("answers", "answer")}) {
@@ -136,9 +138,9 @@ NeedleQuestion MakeNeedles(const NeedleTask& task, const std::vector<std::string
   NeedleQuestion question;
   question.key = task.key;
   question.value = task.value;
-  // The questions are about the first keys, whose needles are shuffled among the others below. The
-  // values of one key are expected in the order of the text, those of several keys in the order of
-  // the query.
+  // The questions are about the first keys; all needles are shuffled below. The expected order of
+  // answers is that of the text for several values of one key, and that of the query for several
+  // keys.
   for (size_t i = 0; i < values.size(); ++i) {
     const bool asked = i / num_values < static_cast<size_t>(task.num_queries);
     question.hidden.push_back({NeedleSentence(task.value, keys[i / num_values], values[i]),
@@ -178,7 +180,7 @@ NeedleQuestion MakeChains(const NeedleTask& task, SplitMix64& random) {
   });
   const std::vector<std::string> starts =
       MakeDistinct(num_chains, [&] { return std::to_string(random.Between(10000, 99999)); });
-  // Draws the chain for each place in the text. Within a chain, places are in hop order.
+  // Draws which chain has each place in the text. A chain's hops fill its places in order.
   std::vector<size_t> owners;
   for (size_t i = 0; i < names.size(); ++i) owners.push_back(i % num_chains);
   random.Shuffle(owners);

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The needle tasks before any haystack or token: the table of RULER's eight variants and of
-// variable tracking, and questions made from a row of it. To add a task, add a row. Trap: sentences
-// and templates are RULER's interface and are compared between programs. Changing a word makes
-// another benchmark.
+// The needle tasks, independent of haystack and tokenizer: a table of RULER's eight variants and of
+// variable tracking, and the questions made from its rows. To add a task, add a row. Trap:
+// sentences and templates are RULER's, and results are compared between programs. With a changed
+// word it would be another benchmark.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ struct NeedleTask {
 };
 std::span<const NeedleTask> NeedleTasks();
 
-// A hidden sentence, and the index of the answer it holds in NeedleQuestion::values, or -1.
+// A hidden sentence, and the index in NeedleQuestion::values of the answer that it holds; -1: no
+// answer.
 struct HiddenSentence {
   std::string text;
   int answer;
@@ -48,8 +49,8 @@ struct NeedleQuestion {
 NeedleQuestion MakeNeedleQuestion(const NeedleTask& task, const std::vector<std::string>& words,
                                   SplitMix64& random);
 
-// Makes a needle sentence with a new key and value, for the haystack of needles. It never has a key
-// or value of `question`.
+// Makes a needle sentence with a new key and value, for the haystack that consists of needles. Its
+// key and value are never those of `question`.
 std::string MakeDistractor(const NeedleQuestion& question, const std::vector<std::string>& words,
                            SplitMix64& random);
 

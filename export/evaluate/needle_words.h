@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of which keys are made. Samples depend on them, so changing a list changes every needle
-// result of a seed.
+// The words from which keys are made. Changing a list changes all needle samples, and thus all
+// needle results for a given seed.
 #pragma once
 
 #include <span>

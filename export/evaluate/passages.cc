@@ -18,7 +18,7 @@ constexpr double kHiddenWithin = 2.0 / 3;                 // passages lie in thi
 
 using Ids = std::vector<int32_t>;
 
-// Returns the distinct tokens of all texts, except the tokens with which they begin.
+// Returns the distinct tokens of all texts, except the first token of each text.
 Ids Vocabulary(const std::vector<Ids>& texts) {
   std::set<int32_t> ids;
   for (const Ids& text : texts) ids.insert(text.begin(), text.end());
@@ -26,8 +26,8 @@ Ids Vocabulary(const std::vector<Ids>& texts) {
   return {ids.begin(), ids.end()};
 }
 
-// Returns `text` with the passages inserted, in order and spread out. Also returns their depths
-// (percent).
+// Returns the first `size` tokens of `text` with the passages inserted, in order and spread out.
+// Appends the depths of the passages (percent) to `depths`.
 Ids Hide(const Ids& text, int64_t size, const std::vector<Ids>& passages, SplitMix64& random,
          std::vector<double>& depths) {
   const double part =
@@ -36,7 +36,7 @@ Ids Hide(const Ids& text, int64_t size, const std::vector<Ids>& passages, SplitM
   int64_t done = 0;
   for (size_t i = 0; i < passages.size(); ++i) {
     const double share = static_cast<double>(random.Below(1000)) / 1000;
-    // Keeps the token that begins the text in front.
+    // The first token of the text stays first.
     const int64_t place =
         std::max<int64_t>(1, static_cast<int64_t>(part * (static_cast<double>(i) + share)));
     ids.insert(ids.end(), text.begin() + done, text.begin() + place);

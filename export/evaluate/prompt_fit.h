@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Encodes a prompt with its answer: its length in tokens, and the places of the answers in it.
+// Encodes a prompt with its answer, fits the prompt to a number of tokens, and finds the answers'
+// tokens.
 #pragma once
 
 #include <cstddef>
@@ -16,19 +17,21 @@
 
 namespace oscar {
 
-// Encodes text as a prompt: special tokens in front, but none at the end, where the answer follows.
+// Encodes a text as a prompt, with special tokens at the beginning but not at the end, where the
+// answer is.
 class PromptEncoder {
  public:
-  // `leading`: LeadingSpecialTokens(), or empty if the text has them. Keeps the tokenizer.
+  // `leading`: LeadingSpecialTokens(), or empty if the text already has them. Keeps the tokenizer's
+  // reference.
   PromptEncoder(const Tokenizer& tokenizer, std::vector<int32_t> leading)
       : tokenizer_(tokenizer), leading_(std::move(leading)) {}
 
   std::vector<int32_t> Encode(const std::string& text) const;
 
-  // Returns tokens [begin, end) that hold `value`. The value starts `tail` bytes before the end of
-  // the text and ends `after` bytes before it. It is found by decoding from the end, because a
-  // normalizer may change the length of the prompt, but answers are plain ASCII. Throws InputError
-  // if the tokenizer does not reproduce it.
+  // Returns the tokens [begin, end) that hold `value`, which starts `tail` bytes and ends `after`
+  // bytes before the end of the text. Searches by decoding from the end, because answers are plain
+  // ASCII, but a normalizer may change the length of the prompt. Throws InputError if the tokenizer
+  // does not reproduce the value.
   NeedleSample::Answer FindValue(const std::vector<int32_t>& ids, size_t tail, size_t after,
                                  const std::string& value) const;
 
@@ -37,9 +40,10 @@ class PromptEncoder {
   std::vector<int32_t> leading_;
 };
 
-// Returns the largest number of units whose text has at most `length` tokens. Uses interpolation,
-// and bisection if that is slow. `low` units have `low_tokens` tokens, which is not too many;
-// `tokens_per_unit` is a first guess.
+// Returns the largest number of units whose text has at most `length` tokens. Searches by
+// interpolation, and by bisection if that is slow. `low` is a number of units that fits, with
+// `low_tokens` tokens. `tokens_per_unit` is a first guess. `count_tokens` returns the tokens for a
+// number of units.
 int64_t LargestSize(int64_t low, int64_t low_tokens, int64_t length, double tokens_per_unit,
                     const std::function<int64_t(int64_t num_units)>& count_tokens);
 

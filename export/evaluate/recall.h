@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decides which recall tasks can measure a cache. If a model fails a task even with an exact cache,
-// the result depends on the model: an arm's errors look like damage by its cache, and its right
-// answers are luck. So a task counts, at a length, if the exact model finds at least nine of ten
-// answers.
+// errors come from the model and right answers are luck, so the task does not measure a cache. For
+// each length, a task counts if the model with an exact cache recalls at least nine of ten answers.
 #pragma once
 
 #include <span>
@@ -19,15 +18,17 @@ inline constexpr double kMeasurableRecall = 0.9;
 
 class Recall {
  public:
-  // `exact`: scores of the exact arm, one per sample. Keeps the span.
+  // `exact`: scores with the exact cache, one per sample. Keeps `samples`.
   Recall(std::span<const NeedleSample> samples, std::span<const NeedleScore> exact);
 
   bool any() const { return !counted_.empty(); }  // whether recall can be measured at all
   const std::vector<size_t>& counted() const { return counted_; }  // indices of samples that count
-  // Returns "recall" or "tool_call" of the report's "validation": {"measurable", "tasks"}. Each
-  // task has "task", "length", "samples", "exact" (accuracy) and "counts".
+  // Returns the member "recall" or "tool_call" of the report's "validation": {"measurable",
+  // "tasks"}. A task has "task", "length", "samples", "exact" (its accuracy with the exact cache)
+  // and "counts".
   const Json& ToJson() const { return json_; }
-  // Returns "needle" of an arm: NeedleReport() of the samples that count; needs at least one.
+  // Returns the member "needle" of an arm: NeedleReport() over the samples that count, of which
+  // there must be one.
   measures::NeedleRecall Report(std::span<const NeedleScore> scores) const;
 
  private:

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kSections = 12, kKeysOfSection = 6;  // sizes of the JSON document
 constexpr int64_t kCodeLines = 48;
 
-// Draws three parts, so that no name occurs twice in a conversation of any length.
+// Draws three parts, so that names hardly ever repeat within a conversation.
 std::string MakeName(SplitMix64& random) {
   const std::string_view adjective = random.Pick(NeedleAdjectives());
   const std::string_view noun = random.Pick(NeedleNouns());
@@ -84,7 +84,7 @@ Section MakeSection(SplitMix64& random) {
   return section;
 }
 
-// Makes a task about changing one value in a document. The whole section is written back.
+// Makes a task about changing one value in a document. The answer writes the whole section back.
 ToolCallQuestion JsonEdit(SplitMix64& random) {
   std::vector<Section> sections;
   std::vector<std::string> lines;
@@ -103,7 +103,8 @@ ToolCallQuestion JsonEdit(SplitMix64& random) {
           edited.values};
 }
 
-// Makes a task about a line of a program. The old and the new line differ in a number.
+// Makes a task about changing a number in one line of a program. The answer has the old and the new
+// line.
 ToolCallQuestion CodeEdit(SplitMix64& random) {
   const std::string new_number = MakeNumber(random);
   const int64_t edited = random.Between(1, kCodeLines);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The texts of each tool-call task before any template or token: the conversation, and the question
-// at its end. The arguments of the call occur, character by character, far back in the
-// conversation. To add a task, add a row.
+// The texts of each tool-call task, independent of template and tokenizer: a conversation and the
+// question at its end. Far back, the conversation contains the arguments of the call, character by
+// character. To add a task, add a row.
 #pragma once
 
 #include <span>
@@ -15,8 +15,9 @@
 
 namespace oscar {
 
-// A user's message and the model's answer. Calls are JSON in the text of a message, and the user
-// gives the results. Every chat template supports that, but only some support a role "tool".
+// A user's message and the model's answer. Calls are JSON in the text of an answer, and the user's
+// next message has the result. Every chat template supports this, whereas only some support the
+// role "tool".
 struct Exchange {
   std::string user, assistant;
 };
@@ -30,15 +31,16 @@ struct ToolCallQuestion {
 
 struct ToolCallTask {
   std::string_view name;
-  double hidden_within;  // hidden exchanges are within this first share of the conversation
+  double hidden_within;  // hidden exchanges are in this first share of the conversation
   ToolCallQuestion (*make)(SplitMix64& random);
 };
 std::span<const ToolCallTask> ToolCallTasks();
 
-// Returns the instruction that begins the conversation. It lists the calls.
+// Returns the instruction that begins the conversation. It lists the possible calls.
 std::string ToolCallInstruction();
 
-// Exchanges that fill a conversation, like those of the tasks but with other names and values.
+// Makes exchanges that fill up a conversation. They are like those of the tasks but have other
+// names and values.
 std::vector<Exchange> MakeFiller(SplitMix64& random);
 
 }  // namespace oscar

@@ -63,7 +63,7 @@ class Conversation {
 
   const ToolCallQuestion& question() const { return question_; }
 
-  // Returns the prompt with this many fillers around the hidden exchanges.
+  // Returns the prompt with `num_fillers` fillers around the hidden exchanges.
   std::string Build(int64_t num_fillers) {
     std::vector<Exchange> said = {{ToolCallInstruction(), "I will."}};
     const auto append = [&](const std::vector<Exchange>& more) {

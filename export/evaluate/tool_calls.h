@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conversations that end in a tool call, as samples for one teacher-forced pass, like needles. A
-// cache with few bits first damages arguments that must be copied exactly from far back. Trap: a
-// small model cannot do that even with an exact cache, so accuracy counts only if it can (Recall).
-// The KL of the arguments' tokens shows the effect of a cache on any model.
+// Makes conversations that end in a tool call, as samples for one teacher-forced pass, like
+// needles. The first errors of a cache with few bits are in arguments that must be copied exactly
+// from far back. Trap: a small model cannot copy them even with an exact cache, and then its
+// accuracy does not count (Recall). The KL of the arguments' tokens shows the effect of a cache on
+// any model.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,9 @@ struct ToolCallOptions {
 std::vector<std::string> ToolCallTaskNames();
 void CheckToolCallTask(const std::string& name);  // UsageError naming the nearest
 
-// Samples by length, then task, then number, with one answer for each argument of the call. Each
-// depends only on the seed and its task, length and number. Throws as MakeNeedleSamples does.
+// Makes samples, ordered by length, task and number, with one answer for each argument of the call.
+// Each depends only on the seed and on its own task, length and number. Throws what
+// MakeNeedleSamples throws.
 std::vector<NeedleSample> MakeToolCallSamples(const ToolCallOptions& options,
                                               const Tokenizer& tokenizer, int64_t max_positions);
 

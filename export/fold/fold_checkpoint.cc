@@ -39,7 +39,8 @@ EditsByName AllEdits(const ModelSpec& spec, const std::vector<LayerFold>& layers
   return edits;
 }
 
-// Changed values are rounded only once. Quantized weights would need new codes and scales.
+// Throws InputError for a quantized tensor, which would need new codes and scales. Others are
+// rounded only once.
 void CheckPlain(const Checkpoint& checkpoint, const std::string& name) {
   const WeightStorage storage = FindWeightStorage(checkpoint, name);
   if (storage.plain()) return;
@@ -51,7 +52,8 @@ void CheckPlain(const Checkpoint& checkpoint, const std::string& name) {
 
 void WriteFile(const fs::path& from, const fs::path& to, const EditsByName& edits) {
   const SafetensorsFile source = SafetensorsFile::Open(from);
-  // Uses the order of the source's data, so that it is read from front to back.
+  // Writes tensors in the order of the source's data, so that the source is read from front to
+  // back.
   std::vector<SafetensorsWriter::Declaration> declarations;
   for (const auto& [name, info] : source.tensors())
     declarations.push_back({name, info.dtype, info.shape});
@@ -74,8 +76,8 @@ void WriteFile(const fs::path& from, const fs::path& to, const EditsByName& edit
   writer.Commit();
 }
 
-// Copies configuration and tokenizer, but no weights, which the written files hold. An earlier
-// kFoldFile among them is overwritten.
+// Whether a file of the model is copied: configuration and tokenizer, but no weights, which are
+// written anew. A kFoldFile of an earlier fold is copied too, and then overwritten.
 bool IsSideFile(const fs::directory_entry& entry) {
   static const std::set<std::string> extensions = {".json", ".jinja", ".model", ".txt",
                                                    ".tiktoken"};

@@ -46,9 +46,9 @@ std::string_view ScalesName(FoldScales scales) {
   return {};
 }
 
-// Returns the name of the choice to fold: the one for `runtime`, or else the first that folds (the
-// headline's first). Empty if none folds. If values are rotated, a choice without scales is
-// accepted too.
+// Returns the name of the choice to fold: with `runtime`, the one for it, else the first one that
+// folds, beginning with the headline choice. Empty if none folds. If values are rotated, a choice
+// without key scales is accepted too.
 std::string FoldedChoice(const Artifact& artifact, const FoldOptions& options) {
   if (!options.chosen || (options.runtime.empty() && !artifact.has_choices())) return {};
   const bool rotation = options.values == FoldValues::kRotation;
@@ -66,7 +66,7 @@ std::string FoldedChoice(const Artifact& artifact, const FoldOptions& options) {
   return {};
 }
 
-// Returns the source of the key scales, or nothing if keys are not scaled.
+// Returns the source of the key scales; nullopt if keys are not scaled.
 std::optional<FoldScales> Resolved(const Artifact& artifact, const std::string& choice,
                                    const FoldOptions& options) {
   const FoldScales scales = options.scales;
@@ -80,8 +80,8 @@ std::optional<FoldScales> Resolved(const Artifact& artifact, const std::string& 
                   artifact.directory().string()));
 }
 
-// Returns the scales of each KV head. With QK-norm, whose weights all heads share, equal scales
-// appear only once.
+// Returns the scales of each KV head. With QK-norm all heads share a weight, so scales that are
+// equal for all heads are returned once.
 std::vector<Vector> ChosenScales(const StoredChoice& choice, const AttentionSpec& spec) {
   const std::vector<double>& all = choice.k.pair_scale;
   if (all.empty()) return {};
@@ -95,7 +95,7 @@ std::vector<Vector> ChosenScales(const StoredChoice& choice, const AttentionSpec
 
 std::vector<Vector> FittedScales(const LayerMoments& moments, const AttentionSpec& spec,
                                  FoldScales source) {
-  // Plain rotation files do not centre keys, so uncentred keys are quantized.
+  // Plain rotation files cannot centre keys, so the scales are made for keys that are not centred.
   const KeyRecipe keys{.kind = KeyTransformKind::kPairScaled,
                        .power_of_two = source == FoldScales::kPowerOfTwo};
   const RopePairs pairs{spec.rope.rotary_dim, spec.rope.layout == RopeLayout::kInterleaved};
@@ -117,7 +117,8 @@ std::vector<KeyTransform> Balanced(const LayerMoments& moments, const Checkpoint
   return values;
 }
 
-// Returns R_V of the choice, or OSCAR's own: per KV head if available, else one for all of them.
+// Returns R_V of the choice. Without a choice, returns OSCAR's own: one per KV head if available,
+// else one for all of them.
 CacheSide RotationOfValues(const Artifact& artifact, int layer_id, const std::string& choice) {
   if (!choice.empty()) return artifact.ReadChoice(layer_id, choice).v;
   StoredLayer layer = artifact.ReadLayer(layer_id);
@@ -145,7 +146,8 @@ std::vector<KeyTransform> Rotated(const Artifact& artifact, const LayerSpec& lay
     KeyTransform value;
     value.x = Eigen::Map<const WeightMatrix>(side.rotation.data() + stored * side.dim * side.dim,
                                              side.dim, side.dim);
-    // x consists of float32 numbers, so the transpose undoes it only to 1e-7, the inverse to 1e-16.
+    // x is rounded to float32. So its transpose is its inverse only to 1e-7, but the inverse
+    // computed here is exact to 1e-16.
     value.inverse = value.x.inverse();
     values.push_back(std::move(value));
   }
@@ -191,7 +193,7 @@ FoldPlan PlanFold(const Artifact& artifact, const Checkpoint& checkpoint, const 
   FoldPlan plan;
   plan.choice = FoldedChoice(artifact, options);
   const std::optional<FoldScales> source = Resolved(artifact, plan.choice, options);
-  // An imported artifact has no moments, but a rotation needs none.
+  // The moments are read only if needed. An imported artifact has none, but a rotation needs none.
   std::optional<MomentsReader> reader;
   const auto moments = [&](const LayerSpec& layer) {
     if (!reader) reader.emplace(artifact.directory() / kMomentsFile);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans what an artifact folds into its model: pair scales of keys, balanced values or the chosen
-// rotation of values, and the record of both.
+// Plans what is folded into a model: the pair scales of an artifact's keys, and balanced values or
+// a rotation of values. Also makes the record of both.
 #pragma once
 
 #include <string>
@@ -16,11 +16,10 @@
 
 namespace oscar {
 
-// The source of key scales. The automatic choice of an artifact (oscar-calibrate --auto) has scales
-// to which its rotations were fitted. All other scales are made from the artifact's moments.
+// The source of key scales. An artifact's automatic choice (oscar-calibrate --auto) may have
+// scales, to which its rotations were fitted. Other scales are made from the artifact's moments.
 enum class FoldScales {
-  kAuto,  // the choice's if there are any, else powers of two; together with a rotation of values,
-          // whatever that rotation's choice has
+  kAuto,  // those of the choice; without a choice, powers of two, or none if values are rotated
   kChosen,
   kExact,
   kPowerOfTwo,  // logits stay bit-identical
@@ -29,7 +28,7 @@ enum class FoldScales {
 // The change to v_proj and o_proj.
 enum class FoldValues {
   kNone,
-  kBalanced,  // made from the moments; calibrate the copy afterwards
+  kBalanced,  // made from the moments; the copy must be calibrated afterwards
   kRotation,  // R_V of the choice, or OSCAR's own if the artifact has no choices
 };
 
@@ -48,8 +47,8 @@ struct FoldPlan {
   Json record;                    // content of kFoldFile
 };
 
-// Throws InputError if the artifact lacks what the options need or belongs to another model, or if
-// the model's layers cannot hold the transforms.
+// Throws InputError if the artifact belongs to another model or lacks what the options need, or if
+// the model's layers cannot absorb the transforms.
 FoldPlan PlanFold(const Artifact& artifact, const Checkpoint& checkpoint, const ModelSpec& spec,
                   const FoldOptions& options);
 

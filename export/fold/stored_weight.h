@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads weights of a checkpoint and writes them in their own type. A number beyond a type's range
-// is an error here and never becomes an infinity in a model.
+// Reads weights of a checkpoint as float64 and writes them back in their own type. A number beyond
+// the type's range is an error, so that it never becomes an infinity in a model.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 
 namespace oscar {
 
-// Throws InputError naming the tensor if its type is not BF16, F16 or F32, or if it has more than
-// two dimensions.
+// Reads a weight as float64. Throws InputError naming the tensor if its type is not BF16, F16 or
+// F32, or if it has more than two dimensions.
 WeightMatrix ReadWeight(const TensorView& view, std::string_view name);
 
-// Rounds to nearest, ties to even. Throws NumericalError naming the tensor if a value does not fit
-// the type.
+// Converts a weight to `dtype`, rounding to nearest, ties to even. Throws NumericalError naming the
+// tensor if a value does not fit the type.
 std::vector<std::byte> StoredWeight(const WeightMatrix& weight, DType dtype, std::string_view name);
 
 }  // namespace oscar

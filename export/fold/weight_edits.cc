@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of a projection weight are its outputs: W [out_features, in_features].
+// A projection weight is W [out_features, in_features], so its rows are the outputs.
 #include "export/fold/weight_edits.h"
 
 #include <fmt/format.h>
@@ -75,7 +75,7 @@ class Edits {
     for (int64_t head = 0; head < attention_.num_q_heads; ++head)
       q.segment(head * dim, dim) = ScalesOf(head / attention_.gqa_ratio()).cwiseInverse();
     for (const auto& [linear, rows] : {std::pair(&attention_.k, k), std::pair(&attention_.q, q)}) {
-      // Clang 14 cannot capture structured bindings.
+      // Clang 14 cannot capture structured bindings, so `rows` is copied.
       const WeightEdit scale = [rows = rows](WeightMatrix& w) { w = rows.asDiagonal() * w; };
       Add(linear->weight, scale);
       Add(linear->bias, scale);

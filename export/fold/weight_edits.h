@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Expresses transforms of keys and values as changes to a layer's weights. The model computes the
-// same function, and its cache is easier to quantize. QK-norm weights are shared by all heads of a
-// layer, so with QK-norm there is one set of key scales per layer; scales on projections would be
-// normalized away.
+// same function, but its cache is easier to quantize. With QK-norm, scales on projections would be
+// normalized away, so they are applied to the norms' weights. All heads of a layer share these, so
+// they also share one set of key scales.
 #pragma once
 
 #include <Eigen/Core>
@@ -20,8 +20,8 @@ namespace oscar {
 
 // The changes to one layer. Empty members change nothing.
 struct LayerFold {
-  // D [head_dim] for each KV head, or one for all: keys become k D, queries q D^-1. The two scales
-  // of a rope pair must be equal.
+  // D [head_dim] for each KV head, or one for all: keys become k D, and queries q D^-1. The two
+  // dims of a rope pair must have equal scales.
   std::vector<Vector> key_scales;
   // One per KV head: values become v x, and the inverse is applied to attention outputs.
   std::vector<KeyTransform> values;
@@ -31,8 +31,8 @@ struct LayerFold {
 using WeightMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using WeightEdit = std::function<void(WeightMatrix& weight)>;
 
-// Maps tensor names to their edits. Throws UsageError if the layer cannot hold the scales: one per
-// head with QK-norm, or different ones in a rope pair.
+// Returns the edit of each tensor, by name. Throws UsageError if the layer cannot absorb the key
+// scales: different scales per head with QK-norm, or different scales in a rope pair.
 std::map<std::string, WeightEdit> WeightEdits(const LayerSpec& layer, const LayerFold& fold);
 
 }  // namespace oscar

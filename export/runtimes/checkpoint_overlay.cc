@@ -17,7 +17,8 @@ namespace oscar {
 namespace {
 
 constexpr const char* kIndexFile = "model.safetensors.index.json";
-// If a loader finds kOnlyFile, it ignores the index, so a copy stores that file as a shard.
+// A loader that finds kOnlyFile ignores the index, so a copy of the model stores that file under
+// another name.
 constexpr const char *kOnlyFile = "model.safetensors",
                      *kOnlyShard = "model-00001-of-00001.safetensors";
 

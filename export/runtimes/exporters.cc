@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// To add a runtime: put its writer into its own file here; add a declaration and a row below, and
-// its loader in export/formats/loaders.cc. If it loads a choice, add its name as export_target in
-// calib/consumers.cc.
+// To add a runtime, put its writer into a file of its own in this folder. Add a declaration and a
+// row below, and its loader in export/formats/loaders.cc. If it loads a choice, add its name as
+// export_target in calib/consumers.cc.
 #include <fmt/format.h>
 
 #include <string_view>
@@ -120,7 +120,8 @@ std::span<const Exporter> AllExporters() {
 
 namespace {
 
-// Inserts the runtimes that load the files after the first line of the launch script.
+// Adds comments that name the runtimes that load the files, after the first line of the launch
+// script.
 void SayWhoLoads(const Exporter& exporter, const std::filesystem::path& output) {
   for (const char* name : {"launch.txt", "run.py"}) {
     const std::filesystem::path script = output / name;

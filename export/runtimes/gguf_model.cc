@@ -17,13 +17,14 @@
 namespace oscar {
 namespace {
 
-// Model types whose W_Q and W_K the converter reorders: OlmoModel, and LlamaModel with those of its
-// subclasses that do not disable it.
+// Model types for which the converter reorders W_Q and W_K: OlmoModel, and LlamaModel with its
+// subclasses that do not turn this off.
 constexpr std::array<std::string_view, 13> kReordered = {
     "llama", "mistral", "mixtral",    "ministral", "ministral3",       "mistral3",        "granite",
     "arcee", "olmo",    "granitemoe", "smollm3",   "granitemoeshared", "granitemoehybrid"};
 
-// Returns an integer of the model's header; nullopt if it is absent or has one value per layer.
+// Returns an integer from the model's header; nullopt if it is absent or an array with one value
+// per layer.
 std::optional<uint64_t> Count(const GgufFile& model, const std::string& key) {
   const auto entry = model.entries.find(key);
   if (entry == model.entries.end()) return std::nullopt;
@@ -84,7 +85,7 @@ void CheckGgufModel(const GgufFile& model, const Artifact& artifact, bool all_la
   }
   const std::optional<uint64_t> blocks = count("block_count");
   if (!blocks) throw InputError(fmt::format("{}: {}.block_count is missing", file, Escaped(arch)));
-  // The header counts layers of multi-token prediction, which come last, as blocks.
+  // The header's block count includes layers of multi-token prediction, which come last.
   const uint64_t predicts = count("nextn_predict_layers").value_or(0);
   if (all_layers && *blocks != layers.size() && *blocks != layers.size() + predicts)
     differ(arch + ".block_count is", *blocks, layers.size());

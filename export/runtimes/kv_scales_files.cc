@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes the k_scale and v_scale of an FP8 cache next to a checkpoint, as vLLM and SGLang load them
-// (maybe_remap_kv_scale_name; vLLM's CompressedTensorsKVCacheMethod, Fp8KVCacheMethod and
-// ModelOpt's). Trap: they look for scales only if config.json names a quantization method that may
-// have some. A model without one gets compressed-tensors with a kv_cache_scheme and no quantized
-// weights.
+// Writes the k_scale and v_scale of an FP8 cache as additional files of a checkpoint, as vLLM and
+// SGLang load them (maybe_remap_kv_scale_name; vLLM's CompressedTensorsKVCacheMethod,
+// Fp8KVCacheMethod and ModelOpt's). Trap: both look for scales only if config.json names a
+// quantization method that can have them. For a model without such a method, it is set to
+// compressed-tensors, with a kv_cache_scheme and no quantized weights.
 #include <fmt/format.h>
 
 #include "capture/checkpoint/checkpoint.h"
@@ -25,8 +25,8 @@ namespace {
 constexpr const char* kConfigFile = "config.json";
 constexpr const char* kModelOptFile = "hf_quant_config.json";
 
-// How a weight format names its scales (suffixes of the attention module's name), and which
-// configuration files change.
+// The names of scales for a weight format (suffixes of the attention module's name), and the
+// configuration files that change.
 struct ScaleFormat {
   std::string_view k_name = ".k_scale", v_name = ".v_scale";
   std::map<std::string, Json> changed = {};

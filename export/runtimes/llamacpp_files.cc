@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes rotations for llama.cpp's branch zhongzhu/llamacpp of FutureMLS-Lab/OSCAR: tensors
-// blk.<i>.attn_k_rot.weight and blk.<i>.attn_v_rot.weight of a model's GGUF
-// (oscar-rotation/export_rot_kv_gguf.py there). Trap: ggml_mul_mat(a, x) takes rows of a, so the
-// file stores R transposed, row-major.
+// Writes rotations for llama.cpp's branch zhongzhu/llamacpp of FutureMLS-Lab/OSCAR, as tensors
+// blk.<i>.attn_k_rot.weight and blk.<i>.attn_v_rot.weight of a model's GGUF (see
+// oscar-rotation/export_rot_kv_gguf.py there). Trap: ggml_mul_mat(a, x) multiplies rows of a by x,
+// so the file stores R transposed, row-major.
 #include <fmt/format.h>
 
 #include <optional>
@@ -23,7 +23,8 @@ namespace {
 constexpr int64_t kCacheBlock = 32;  // values per block of q2_0
 constexpr std::string_view kRotationsName = "rotations.gguf";
 
-// Returns [d, d]. Row i of the matrix belongs to value order[i] of the checkpoint's rows.
+// Returns the transpose [d, d] of a matrix whose rows are first put into `order`: row i is row
+// order[i] of the original.
 FloatTensorPtr Transposed(const FloatTensor& matrix, const std::vector<int64_t>& order) {
   const auto d = static_cast<size_t>(matrix.shape.at(0));
   FloatTensor out{matrix.shape, std::vector<float>(d * d)};
@@ -33,8 +34,9 @@ FloatTensorPtr Transposed(const FloatTensor& matrix, const std::vector<int64_t>&
   return std::make_shared<const FloatTensor>(std::move(out));
 }
 
-// Checks that layer numbers are the positions in the model, 0 to L-1, without gaps. Otherwise a
-// layer would be stored at 2 bits without any rotation (LLAMA_KV_NO_HADAMARD).
+// Checks that layer numbers are positions in the model, 0 to L-1 without gaps, and that head dims
+// fit into blocks. A missing layer would be stored at 2 bits without any rotation
+// (LLAMA_KV_NO_HADAMARD).
 void CheckLlamacppCarries(const SglangChoice& choice, const std::string& artifact) {
   for (size_t i = 0; i < choice.layers.size(); ++i) {
     const SglangChoiceLayer& layer = choice.layers[i];
@@ -68,7 +70,7 @@ std::vector<GgufTensor> Tensors(const SglangChoice& choice, std::string_view mod
   return tensors;
 }
 
-// Entries of both files that say where the rotations come from and what they need.
+// Returns header entries that say where the rotations come from and which settings they need.
 std::vector<GgufEntry> Identity(const SglangChoice& choice, const Json& program) {
   const SglangServing& serving = choice.serving;
   return {{"oscar.layout", "transposed: ggml_mul_mat(rot, x) = x R"},
@@ -83,7 +85,7 @@ std::vector<GgufEntry> Identity(const SglangChoice& choice, const Json& program)
           {"oscar.calibration", choice.calibration.dump()}};
 }
 
-// `fitted`: the GGUF to which the rotations were fitted, or empty.
+// `fitted`: the name of the GGUF to which the rotations were fitted, or empty.
 std::string LlamacppLaunch(const SglangChoice& choice, const std::filesystem::path& model,
                            const std::string& fitted, bool own) {
   std::vector<std::string> notes = {

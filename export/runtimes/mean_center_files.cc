@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes key means for llama.cpp's --kv-mean-center (PrismML-Eng/llama.cpp, docs/kv-mean-center.md,
-// common/kv-mean-center.h): a GGUF with F32 tensors kv_bar.blk.<i>.k [head_dim * num_kv_heads],
-// which are subtracted from keys before they become q4_0. Trap: the means must be of the stored
-// keys. A quantized cache whose head is a multiple of 64 is rotated by Hadamard matrices of the
-// largest power of two in a head (llama-kv-cache.cpp, build_input_k_rot) unless
-// LLAMA_ATTN_ROT_DISABLE is set. kv_mean_center.k_rot names a file's basis, and the loader refuses
-// the other one.
+// common/kv-mean-center.h). A GGUF has F32 tensors kv_bar.blk.<i>.k [head_dim * num_kv_heads],
+// which are subtracted from keys before these are quantized to q4_0.
+//
+// Trap: the means must be in the basis in which keys are stored. llama.cpp rotates a quantized
+// cache by Hadamard matrices if the head dim is a multiple of 64 (llama-kv-cache.cpp,
+// build_input_k_rot), unless LLAMA_ATTN_ROT_DISABLE is set. A matrix has the size of the largest
+// power of two that divides the head dim. kv_mean_center.k_rot names the basis of a file, and the
+// loader refuses files in the other basis.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +28,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kTurnedMultiple = 64;  // llama.cpp rotates heads that are a multiple of this
+constexpr int64_t kTurnedMultiple = 64;  // llama.cpp rotates heads whose dim is a multiple of this
 constexpr std::string_view kTurnedFile = "kv-mean-center.gguf",
                            kPlainFile = "kv-mean-center-no-rotation.gguf";
 
@@ -34,12 +36,13 @@ enum class Basis { kPlain, kTurned, kTurnedAlready };
 
 struct LayerMeans {
   int64_t layer_id = 0, num_kv_heads = 0, head_dim = 0;
-  std::vector<float> means;  // [num_kv_heads, head_dim], values in the GGUF's order
+  std::vector<float> means;  // [num_kv_heads, head_dim], dims in the GGUF's order
 };
 
 std::vector<LayerMeans> MeansOf(const Artifact& artifact) {
   std::vector<LayerMeans> layers;
-  // Means that were imported from such a file are already in the GGUF's order and basis.
+  // The model type is unknown for means that were imported from such a file. These already have the
+  // GGUF's order and basis.
   const std::string model_type = ModelTypeOf(artifact);
   for (const Json& geometry : JsonMember(artifact.manifest(), "geometry", kManifestFile)) {
     LayerMeans layer{.layer_id = JsonInt(geometry, "layer_id", kManifestFile),
@@ -85,7 +88,7 @@ void WriteMeans(const std::filesystem::path& path, const std::vector<LayerMeans>
   WriteGguf(path, entries, tensors);
 }
 
-// `gguf`: the model's file, or "" if unknown.
+// `gguf`: the model's GGUF, or "" if unknown.
 std::string MeanCenterLaunch(const std::string& model, const std::string& gguf,
                              const std::filesystem::path& output, bool turned, bool both) {
   std::string text = fmt::format(

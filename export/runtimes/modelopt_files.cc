@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Describes a cache of FP8 and NVFP4 layers as NVIDIA/Model-Optimizer does in checkpoints (pull
-// request 2272; kv_cache_schema_version 1). kv_cache_quantized_layers, by attention module, is in
-// hf_quant_config.json and in config.json's quantization_config. The scales k_proj.k_scale and
-// v_proj.v_scale are largest / 448 for FP8 and largest / (6 * 448) for NVFP4.
+// Describes a cache with FP8 and NVFP4 layers as NVIDIA/Model-Optimizer does in checkpoints (pull
+// request 2272; kv_cache_schema_version 1). The types of layers, by attention module, are in
+// kv_cache_quantized_layers of hf_quant_config.json and of quantization_config in config.json. The
+// scales k_proj.k_scale and v_proj.v_scale are the largest magnitude divided by 448 for FP8, or by
+// 6 * 448 for NVFP4.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,8 +28,8 @@ namespace {
 constexpr int kNvfp4Bits = 4, kFp8Bits = 8;
 constexpr const char *kConfigName = "config.json", *kModelOptName = "hf_quant_config.json";
 
-// Returns the algorithm that can hold both sides. Empty if none can, so that the layer keeps 16
-// bits. No algorithm combines NVFP4 keys with FP8 values.
+// Returns the smallest algorithm that has enough bits for keys and for values; empty if the layer
+// keeps 16 bits. No algorithm combines NVFP4 keys with FP8 values.
 std::string_view AlgorithmOf(const LayerBits& layer) {
   const int most = std::max(layer.k, layer.v);
   if (most > kFp8Bits) return "";

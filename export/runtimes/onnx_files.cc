@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes initializers for onnxruntime's pull request 31726: the inputs R_K and R_V [num_kv_heads,
-// d, d] of each layer's GroupQueryAttention. launch.txt lists the attributes that it needs.
+// d, d] of each layer's GroupQueryAttention node. launch.txt lists the attributes that the node
+// needs.
 #include <fmt/format.h>
 
 #include "capture/files/atomic_file.h"

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotations and all related tensors for any reader of safetensors, with the names in
-// export/formats/given_rotations.h, which oscar-validate --rotation reads.
+// Writes rotations and the tensors that belong to them as safetensors, for any reader. The names
+// are those of export/formats/given_rotations.h, which oscar-validate --rotation reads.
 #include <fmt/format.h>
 
 #include <span>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes files for the two trees of OSCAR's SGLang: main loads pairs of versions 1 and 2, October's
-// loads version 3 and directories of latents.
+// Writes files for the two trees of OSCAR's SGLang. The main tree loads pairs of files in versions
+// 1 and 2. The October tree loads version 3, and directories with latents.
 #include "export/artifact/chosen_rotations.h"
 #include "export/artifact/foreign_rotations.h"
 #include "export/formats/mla_folder.h"

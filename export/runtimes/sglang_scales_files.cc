@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes files for SGLang's --quantization-param-path (QuantParamSchema of
-// python/sglang/srt/model_loader/weight_utils.py). They hold one factor for keys and values
-// together, for each layer of every tensor-parallel rank. Ranks and layers must match the server's,
-// so there is a file for each number of ranks. Layers without a cache have the factor 1.
+// python/sglang/srt/model_loader/weight_utils.py). A file has a factor for every tensor-parallel
+// rank and layer, which keys and values share. SGLang requires the server's number of ranks and
+// layers. So there is a file for each number of ranks, and layers without a cache have the factor
+// 1.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes files for oscar-kv (export/runtimes/torch): a folder that its reader accepts as an
-// artifact. It has only the choice that oscar-kv loads, under the names of
+// Writes a folder for oscar-kv (export/runtimes/torch), which its reader accepts like an artifact.
+// The folder has only the choice that oscar-kv loads, with the names of
 // export/artifact/artifact_format.h.
 #include <fmt/format.h>
 

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes the moments file of OSCAR's start-up calibrator (October tree,
-// python/sglang/srt/mem_cache/oscar_calibration.py, save_moments), to which
-// rotation/tools/fit_oscar2_variants.py fits: oscar_moments_rank0.pt of one rank, in float64. M_q
-// is a mean over tokens and query heads, k_sum and M_k are sums, S_v is the mean of the diagonal
-// target. q_scaling and rho (overlap of query heads) are None if they are unknown, as in upstream's
-// files.
+// python/sglang/srt/mem_cache/oscar_calibration.py, save_moments), which is the input of
+// rotation/tools/fit_oscar2_variants.py. It is oscar_moments_rank0.pt, for a single rank, in
+// float64. M_q is a mean over tokens and query heads, k_sum and M_k are sums, and S_v is the mean
+// of the diagonal target. q_scaling and rho (overlap of query heads) are None, which means unknown
+// in upstream's files.
 #include <fmt/format.h>
 
 #include <span>

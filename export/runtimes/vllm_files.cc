@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes files for vLLM's pull request 46774: a pair of .pt files with one rotation for each layer,
-// as in version 1.
+// Writes files for vLLM's pull request 46774: a pair of .pt files (version 1) with one rotation per
+// layer.
 #include <fmt/format.h>
 
 #include "export/artifact/chosen_rotations.h"

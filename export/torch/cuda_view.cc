@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operators on a GPU. They use the kernels of export/cuda. For formats that these do not
-// support (groups that are not a quarter of the head, steps other than 8), they use tensor
-// operations and write through the host. Trap: streams are LibTorch's, but the CUDA runtime is our
-// own copy.
+// The operators on a GPU, which use the kernels of export/cuda. For formats that the kernels do not
+// support (other quantization groups, steps other than 8), they use tensor operations and write
+// through the host. Trap: streams come from LibTorch, but the CUDA runtime is our own copy.
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -58,7 +57,7 @@ WriteSide KernelSide(const SideTensors& side) {
       .feedback_units = Data<float>(side.feedback_units)};
 }
 
-// Returns the rows of a side for the view's heads, minus their means.
+// Returns the rows of keys or values for the view's heads, minus their means.
 at::Tensor RowsOfView(const ViewTensors& view, const SideTensors& side, const at::Tensor& rows) {
   const at::Tensor own = view.heads.defined() ? rows.index_select(1, view.heads) : rows;
   return side.mean.defined() ? own.to(at::kFloat).sub(side.mean).to(at::kBFloat16) : own;
@@ -113,7 +112,7 @@ RowTensors WriteOnCuda(const ViewTensors& view, const WriteTensors& write) {
   const at::Tensor rotated[] = {at::empty_like(k), at::empty_like(v)};
   options.rotated_k = Data<__nv_bfloat16>(rotated[0]);
   options.rotated_v = Data<__nv_bfloat16>(rotated[1]);
-  // Moves ring tokens that are now quantized into pages, before new tokens take their slots.
+  // Before new tokens take their slots, moves ring tokens that are now quantized into pages.
   const at::Tensor moved =
       at::minimum(view.state[1], view.state[2].sub(view.shape.sink_tokens).clamp_min_(0))
           .contiguous();

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every function is compiled for three instruction sets at -O3. One set is chosen per process.
+// Every function is compiled for three instruction sets at -O3; a process uses the best one that
+// its CPU supports.
 #include "export/torch/host_arithmetic.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ constexpr int kLanes = 16;  // number of independent sums
   }
 }
 
-// Without a vector type GCC puts shuffles into these loops. Four independent sums hide the latency.
+// Without a vector type, GCC adds shuffles to these loops. Four independent sums hide the latency.
 using Sixteen = float __attribute__((vector_size(64)));
 using Eight = float __attribute__((vector_size(32)));
 
@@ -35,8 +36,8 @@ template <typename Vector>
   sum += factor * vector;
 }
 
-// Adds the sum over i of factors[i] values[i * stride ...], in four chains. `count` must be a
-// multiple of 4.
+// Adds sum_i factors[i] * values[i * stride ...] to `sum`, as four independent sums. `count` must
+// be a multiple of 4.
 template <typename Vector>
 [[gnu::always_inline]] inline void AddProducts(const float* factors, const float* values,
                                                int stride, int count, Vector& sum) {

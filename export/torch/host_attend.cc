@@ -14,10 +14,10 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kChunkTokens = 512;  // tokens of a piece of work (one query and KV head)
+constexpr int64_t kChunkTokens = 512;  // tokens per unit of work (one query and KV head)
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-// Unnormalized softmax over some tokens, for the query heads of a KV head.
+// The unnormalized softmax over some tokens, for the query heads of a KV head.
 struct Partial {
   std::vector<float> max, sum, out;  // [heads], [heads], [heads, v.dim]
 
@@ -154,7 +154,7 @@ class ChunkAttention {
   }
 
   // Turns products [first, last) into weights of a head's running softmax. If the largest logit
-  // rises, rescales the output. Returns the output.
+  // rises, rescales the head's output. Returns that output.
   float* Softmax(int head, int first, int last, float* scores) {
     const auto h = static_cast<size_t>(head);
     float largest = partial_->max[h];

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention of single queries over a view of a cache on the host, for the few rows of a decode
-// step. Everything is in rotated space; sums are float32, in an order independent of the number of
-// threads.
+// Attention of single queries over a view of a cache in host memory, for the few rows of a decode
+// step. Queries, cache and outputs are rotated. Sums are float32, in an order that does not depend
+// on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace oscar {
 
-// The attention rule of a call: the logits, the tokens that a query sees, and those that it reads
-// exactly.
+// The attention rule of a call: how logits are computed, which tokens a query sees, and which of
+// them it reads exactly.
 struct AttendRule {
   float scale = 1;           // factor of the logits, natural units
   float softcap = 0;         // logits become softcap * tanh(logits / softcap); 0: no softcap
@@ -29,18 +29,19 @@ struct HostQueries {
   const int64_t* heads = nullptr;        // [num_kv_heads]: the view's KV heads; null: all
   const int32_t* row_begin = nullptr;    // [num_requests + 1]
   const float* sinks = nullptr;          // [num_q_heads] logits without a value; null: none
-  const BFloat16Bits* tail_k = nullptr;  // as in HostRows; without tail_slots the ring is read
+  const BFloat16Bits* tail_k = nullptr;  // as in HostRows; if tail_slots is 0, the ring is read
   const BFloat16Bits* tail_v = nullptr;
   int64_t tail_slots = 0;
 };
 
-// Computes attention of a request's queries, which are its last tokens. The query at position i
-// reads exactly all tokens except those that are in pages when the request has i + 1 tokens (with
-// exact_chunk: before the call). It reads these as codes. Sinks (t < sink_tokens) are always exact.
+// Computes attention of each request's queries, which are its last tokens. The query at position i
+// reads as codes the tokens that are in pages when the request has i + 1 tokens (with exact_chunk:
+// that were in pages before the call). It reads all other tokens exactly.
 void HostAttend(const HostCache& cache, const AttendRule& rule, const HostQueries& queries,
                 int num_threads);
 
-// Returns the first token after the sinks that the query at `position` of a request reads exactly.
+// Returns the position of the first token after the sinks that the query at `position` reads
+// exactly.
 int64_t QuantizedEnd(const HostCache& cache, const AttendRule& rule, int request, int64_t position);
 
 }  // namespace oscar

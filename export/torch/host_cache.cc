@@ -37,8 +37,8 @@ void CheckSide(const PagedSide& side, const char* name) {
       name, side.dim, side.bits, side.quant_group_size, kMinCacheDim, kMaxCacheDim, kGroupStep));
 }
 
-// Convert a scale to its byte and back. The byte has the exponent and the three highest mantissa
-// bits of the scale's float16.
+// These convert a scale to its byte and back. The byte has the exponent and the three highest
+// mantissa bits of the scale's float16.
 uint8_t ByteOfScale(float scale) {
   if (scale < 0x1p-14F) return static_cast<uint8_t>(scale * 0x1p17F);
   return static_cast<uint8_t>((std::bit_cast<uint32_t>(scale) >> 20) - ((127 - 15) << 3));
@@ -242,7 +242,7 @@ void RecordSide::ReadMetadata(const uint8_t* record, float* scales, float* zeros
 void RecordSide::Write(uint8_t* record, int t, std::span<const uint8_t> codes,
                        std::span<const float> scales_zeros) const {
   OSCAR_CHECK_EQ(static_cast<int>(codes.size()), side_.dim);
-  // Stores the bits of every code that `digit` masks, from bit `shift` on.
+  // Stores (code >> shift) & digit of every code in a plane.
   const auto plane = [&](uint8_t* to, const std::vector<Run>& runs, int shift, unsigned digit) {
     const size_t count = runs.size() / kTileTokens, first = static_cast<size_t>(t) * count;
     for (const Run& run : std::span(runs).subspan(first, count)) {

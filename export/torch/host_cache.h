@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A view of a layer's paged cache in host memory: the KV heads of the layer that have the same
-// bits, in the layout of export/cuda/cache/cache_format.h. It supports more than the kernels do:
-// byte metadata and any quantization group.
+// A view of a layer's paged cache in host memory. A view has those KV heads of the layer that have
+// the same bits, in the layout of export/cuda/cache/cache_format.h. The host supports more than the
+// kernels: other quantization groups, and quantizing one token at a time.
 //
-// Token p of a request is where export/cuda/cache/cache_view.h says, with one addition: the recent
-// ring also keeps the newest quantized tokens while it has slots, so that a request may be
+// Tokens are stored where export/cuda/cache/cache_view.h says, with one addition: while the recent
+// ring has free slots, it also keeps the newest quantized tokens, so that a request may be
 // truncated by some tokens.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace oscar {
 
 using BFloat16Bits = uint16_t;
 
-// The format of a view's pages, and the rule for moving tokens into them.
+// The format of a view's pages, and the parameters that decide when tokens move into them.
 struct CacheShape {
   CacheFormat format;
   int sink_tokens = 64;     // a multiple of 16
@@ -40,8 +40,8 @@ struct CacheShape {
 };
 
 // Reads [k_dim, k_bits, k_group, v_dim, v_bits, v_group, metadata, page_tokens, sink_tokens,
-// recent_slots, recent_tokens, step]. Throws UsageError that says what is not supported, and what
-// is.
+// recent_slots, recent_tokens, step]. Throws UsageError for an unsupported value and says what is
+// supported.
 CacheShape CacheShapeOf(std::span<const int64_t> format);
 
 struct HostCache {
@@ -55,7 +55,7 @@ struct HostCache {
   const int32_t* page_table = nullptr;  // [num_requests, page_table_stride]
   int64_t page_table_stride = 0;
   const int32_t* window_of_request = nullptr;  // [num_requests]
-  // [4, num_requests]: tokens, tokens in pages, and both before this step
+  // [4, num_requests]: tokens and tokens in pages, then both as they were before this step
   const int32_t* state = nullptr;
 
   int64_t length(int request) const { return state[request]; }
@@ -63,39 +63,41 @@ struct HostCache {
   int64_t length_before(int request) const { return state[2 * num_requests + request]; }
   int64_t quantized_before(int request) const { return state[3 * num_requests + request]; }
 
-  // Returns the record with a quantized token; `token` counts from 0 after the sinks.
+  // Returns the record with a quantized token. `token` counts from 0 after the sinks.
   uint8_t* Record(int request, int head, int64_t token) const;
   // Returns the row of a position that is a sink or among the newest tokens.
   BFloat16Bits* WindowRow(int request, int head, bool values, int64_t position) const;
 };
 
-// Throws UsageError unless all pages and windows that requests name exist, and `row_begin`
+// Throws UsageError unless all pages and windows to which requests refer exist, and `row_begin`
 // [num_requests + 1] covers exactly `num_rows` rows. `appended`: also checks that the state grew by
-// those rows.
+// these rows.
 void CheckRequests(const HostCache& cache, const int32_t* row_begin, int64_t num_rows,
                    bool appended);
 
-// The layout of one side of a record: a token's codes and metadata.
+// The layout of the keys or the values in a record: codes and metadata of its tokens.
 class RecordSide {
  public:
   RecordSide(const CacheFormat& format, bool values);
-  // Returns the instance for a format. It is made once.
+  // Returns the instance for a format, which is made only once.
   static const RecordSide& Of(const CacheFormat& format, bool values);
 
   int groups() const { return GroupsPerRow(side_); }
   const PagedSide& side() const { return side_; }
 
-  // Writes codes [dim] and stored scales and zeros [groups, 2] of token t in the tile.
+  // Writes token t of the tile: codes [dim], and scales and zeros [groups, 2] that are already
+  // rounded to the metadata type.
   void Write(uint8_t* record, int t, std::span<const uint8_t> codes,
              std::span<const float> scales_zeros) const;
   void WriteBad(uint8_t* record, int t) const;  // makes the token read as NaN
-  // Reads the codes of all 16 tokens: [16, dim], or if `by_dim` [dim, 16].
+  // Reads the codes of all 16 tokens, as [16, dim] or, with `by_dim`, as [dim, 16].
   void ReadCodes(const uint8_t* record, bool by_dim, uint8_t* codes) const;
-  // Reads the metadata of all 16 tokens, [groups, 16] each.
+  // Reads the scales and the zeros of all 16 tokens, both [groups, 16].
   void ReadMetadata(const uint8_t* record, float* scales, float* zeros) const;
 
  private:
-  // Four codes in a byte of a plane, two bits apart: dims d, d + 8, d + 16, d + 24.
+  // The parts of four codes that share a byte of a plane, two bits apart: those of dims d, d + 8, d
+  // + 16 and d + 24.
   struct Run {
     uint16_t byte, d;
     uint8_t shift;

@@ -19,14 +19,13 @@ namespace {
 
 constexpr int64_t kRowsOfPiece = 64;
 
-// Returns a number of threads. Every call starts new ones, so the work of a thread must be worth
-// its start.
+// Returns the number of threads to use. Every call starts new threads, so each needs enough work.
 int Threads(int64_t operations, int num_threads) {
   constexpr int64_t kWorthwhile = 1 << 20;
   return operations < kWorthwhile ? 1 : num_threads;
 }
 
-// Rotates the rows of one side and quantizes them.
+// Rotates and quantizes the rows of keys or values.
 class SideWriter {
  public:
   SideWriter(const HostCache& cache, const HostSide& side, const HostRows& rows, bool values)
@@ -95,7 +94,7 @@ class SideWriter {
     }
   }
 
-  // Returns the rotated row of a position, wherever it is stored.
+  // Returns the rotated row of a position, from the windows if it is older than this call.
   const BFloat16Bits* Row(int request, int head, int64_t position) const {
     const int64_t before = cache_.length_before(request);
     if (position < before) return cache_.WindowRow(request, head, values_, position);
@@ -168,7 +167,7 @@ class SideWriter {
   std::vector<float> factors_;  // [num_kv_heads, dim, dim]
 };
 
-// Tokens of a request and head that share a record, for both sides.
+// Tokens of a request and head that share a record, for keys and values.
 struct Piece {
   int request, head;
   int64_t begin, end;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operators of liboscar_torch.so: their schemas and their implementations for the host and for
+// The operators of liboscar_torch.so: their schemas, and their implementations for the host and for
 // tensors without data (meta). README.md documents them. Trap: LibTorch promises no stable binary
-// interface, so every operator refuses a version other than the one the library was built for.
+// interface. So every operator refuses to run with another version than that of the build.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -67,7 +67,7 @@ std::tuple<at::Tensor, at::Tensor> MakeCache(at::IntArrayRef format, int64_t num
                     options.dtype(at::kBFloat16))};
 }
 
-// Works on any device, without reading the data on the host.
+// Works on any device; the host does not read the data.
 void Advance(const at::Tensor& state, const at::Tensor& new_rows, at::IntArrayRef format) {
   const CacheShape shape = CacheShapeOf({format.data(), format.size()});
   state.slice(0, 2, 4).copy_(state.slice(0, 0, 2));
@@ -143,7 +143,7 @@ std::tuple<at::Tensor, at::Tensor> Read(const at::Tensor& pages, const at::Tenso
   return {rows.k, rows.v};
 }
 
-// Sums in float32, in the order of the device's library.
+// Sums in float32, in the order that the device's library uses.
 at::Tensor MultiplyByTensors(const at::Tensor& x, const at::Tensor& rotation, bool transposed) {
   const int64_t heads = x.size(1), dim = x.size(2), count = rotation.size(0);
   const at::ScalarType type = transposed ? at::kFloat : at::kBFloat16;
@@ -186,8 +186,8 @@ at::Tensor RotateQueries(const at::Tensor& x, const at::Tensor& rotation) {
 at::Tensor RotateOutputs(const at::Tensor& x, const at::Tensor& rotation) {
   return Multiply(x, rotation, true);
 }
-// The functions below compute the shapes of results without data. Their arguments have the order of
-// the schemas.
+// The functions below compute the shapes of results for tensors without data. Their arguments have
+// the order of the schemas.
 using Stack = torch::jit::Stack;
 
 std::vector<c10::IValue> Arguments(const c10::OperatorHandle& op, Stack* stack) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operations on pages and windows with tensors on any device, for everything that has no kernel.
+// Operations on pages and windows by tensor operations, on any device, where there is no kernel.
 #include <ATen/ATen.h>
 #include <ATen/TensorIndexing.h>
 
@@ -10,15 +10,15 @@
 namespace oscar {
 namespace {
 
-// Returns one side of all windows: [windows, heads, slots, dim].
+// Returns the keys (side 0) or values (1) of all windows: [windows, heads, slots, dim].
 at::Tensor WindowsOf(const ViewTensors& view, int side) {
   const int64_t slots = view.shape.window_slots(), k_dim = view.shape.format.k.dim,
                 dim = side == 0 ? k_dim : view.shape.format.v.dim, from = side * slots * k_dim;
   return view.windows.slice(2, from, from + slots * dim).unflatten(2, {slots, dim});
 }
 
-// Slots in the windows [requests, count] of the positions from `first` [requests] on. Also says
-// whether the ring holds each position.
+// The window slots [requests, count] of the positions from `first` [requests] on, and whether a
+// position belongs to the recent ring.
 struct RingPlaces {
   at::Tensor slot, in_ring;
 };

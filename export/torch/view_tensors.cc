@@ -26,7 +26,7 @@ void CheckTensor(const at::Tensor& tensor, const char* name, at::ScalarType type
       tensor.is_contiguous() ? "" : ", not contiguous", at::toString(type), rank, device.str()));
 }
 
-// The range [begin, end) of tokens of one kind that some queries see.
+// The range of positions [begin, end) that some queries see among tokens stored in the same way.
 struct Span {
   int64_t begin, end;
   int64_t size() const { return std::max<int64_t>(0, end - begin); }
@@ -234,7 +234,8 @@ RowTensors ReadRows(const ViewTensors& view, int64_t layer_heads, int64_t max_le
 
 namespace {
 
-// cuDNN's attention makes a plan for every number of keys, which takes the host milliseconds.
+// Turns off cuDNN's attention, which makes a plan for every number of keys. That takes the host
+// milliseconds.
 class WithoutCudnnAttention {
  public:
   WithoutCudnnAttention() { at::globalContext().setSDPUseCuDNN(false); }
@@ -244,8 +245,8 @@ class WithoutCudnnAttention {
   const bool before_ = at::globalContext().userEnabledCuDNNSDP();
 };
 
-// Computes attention of queries [heads, gqa_ratio, queries, dim], masked by `visible` [queries,
-// keys], over k, v [heads, keys, dim].
+// Computes attention of queries [heads, gqa_ratio, queries, dim] over k and v [heads, keys, dim]. A
+// query sees the keys for which `visible` [queries, keys] is true.
 at::Tensor Masked(const AttendRule& rule, const at::Tensor& q, const at::Tensor& k,
                   const at::Tensor& v, const at::Tensor& visible, const at::Tensor& sinks) {
   const auto of_queries = [&](const at::Tensor& rows) {
@@ -300,7 +301,8 @@ void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendT
         stored.size() == 0 ? RowTensors{}
                            : RowsOfPages(view, r, stored.begin - sink, stored.end - sink, type);
     const RowTensors sink_rows = typed(WindowRows(view, r, 0, std::min(sink, length)));
-    // Without a tail, a request has one query, and the ring holds every recent row that it reads.
+    // Without a tail, a request has one query, and the recent ring holds all recent rows that it
+    // reads.
     const bool has_tail = attend.tail.k.defined() && attend.tail.k.size(2) > 0;
     const int64_t tail_begin =
         has_tail ? lengths.length_before(r) - view.shape.recent_slots : std::max(sink, stored.end);

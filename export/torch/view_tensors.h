@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A view's operator arguments as tensors of one device, and operations on them for any device. The
-// schemas are in operators.cc; the units and the byte layout in host_cache.h.
+// The operators' arguments for a view, as tensors of one device, and operations on them for any
+// device. The schemas are in operators.cc, the units and the byte layout in host_cache.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,7 +38,7 @@ ViewTensors MakeView(const at::Tensor& pages, const at::Tensor& windows, const a
 
 HostCache HostCacheOf(const ViewTensors& view);  // requires tensors on the host
 
-// Keys and values, a tensor each.
+// Keys and values, one tensor each.
 struct RowTensors {
   at::Tensor k, v;
 };
@@ -46,17 +46,18 @@ struct RowTensors {
 // Dequantizes tokens [begin, end) of a request on the host: float32 [view heads, tokens,
 // dim].
 RowTensors StoredRows(const ViewTensors& view, int request, int64_t begin, int64_t end);
-// Does the same as StoredRows on a device, with the type Float or BFloat16.
+// Does what StoredRows does on a device. `type`: Float or BFloat16.
 RowTensors StoredRowsOnCuda(const ViewTensors& view, int request, int64_t begin, int64_t end,
                             at::ScalarType type);
-// Returns rows of positions [begin, end) in a request's window, all sinks or all recent: bf16.
+// Returns the rows, bf16, of positions [begin, end) in a request's window. The positions must be
+// all sinks or all recent.
 RowTensors WindowRows(const ViewTensors& view, int request, int64_t begin, int64_t end);
 
 // Returns the rows that the last query of every request reads: float32 [requests, layer_heads,
-// max_length, dim]. Zeros beyond a request's length and for heads that are not in the view.
+// max_length, dim]. Rows after a request's end are zero, and so are heads that are not in the view.
 RowTensors ReadRows(const ViewTensors& view, int64_t layer_heads, int64_t max_length);
 
-// How a side is stored, as in HostSide. Undefined tensors are unused.
+// How keys or values are stored, as in HostSide. Undefined tensors are not used.
 struct SideTensors {
   at::Tensor rotation, mean;  // bf16 [view heads or 1, dim, dim], float32 [view heads, dim]
   std::vector<double> clip;
@@ -81,8 +82,8 @@ struct AttendTensors {
   RowTensors tail;   // bf16 [requests, view heads, slots, dim], or undefined
 };
 
-// Throws UsageError unless the view's heads are heads of the layer. Heads in device memory are not
-// checked, because that would wait for the device.
+// Throws UsageError unless the view's heads are heads of the layer. Does not check heads in device
+// memory, because that would wait for the device.
 void CheckHeads(const ViewTensors& view, int64_t layer_heads);
 void CheckRowBegin(const ViewTensors& view, const at::Tensor& row_begin);
 // Checks the shapes and types of all inputs of attention.
@@ -91,31 +92,32 @@ void CheckAttend(const ViewTensors& view, const AttendTensors& attend, int64_t m
 
 void CheckWrite(const ViewTensors& view, const WriteTensors& write);
 
-// Computes attention with host tensors: few queries one by one, many by rows.
+// Computes attention with host tensors: query by query if a request has few queries, otherwise
+// AttendByRows().
 void AttendOnHost(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend,
                   int64_t max_rows);
 // Computes attention of many queries with tensor operations. Codes that any query of a call reads
-// are dequantized once, and every query is masked to the codes and exact rows that it reads. Needs
-// the tail if a request has several queries.
+// are dequantized once. A mask then gives every query only the codes and the exact rows that it
+// reads. Needs the tail if a request has several queries.
 void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend);
 
-// Write keys and values to the view's pages and windows, and return the tails. WriteThroughHost
-// serves device tensors in formats that the kernels do not support. It works on copies of the
-// changed data and waits for the device.
+// These write keys and values to the view's pages and windows, and return the tails.
+// WriteThroughHost is for device tensors in formats that the kernels do not support. It works on
+// copies of the changed data and waits for the device.
 RowTensors WriteOnHost(const ViewTensors& view, const WriteTensors& write);
 RowTensors WriteThroughHost(const ViewTensors& view, const WriteTensors& write);
 
-// Compute tails by tensor operations (page_tensors.cc), for side 0 (keys) or 1 (values). RingBefore
-// returns the ring before a step, with room for `max_rows` rows. AddToTail puts the step's rotated
-// rows [rows, view heads, dim] there. KeepNewest writes the newest rows of a tail back to the ring,
-// even if they are quantized.
+// These compute tails by tensor operations (page_tensors.cc), for side 0 (keys) or 1 (values).
+// RingBefore returns the recent ring before a step, with room for `max_rows` more rows. AddToTail
+// puts the step's rotated rows [rows, view heads, dim] there. KeepNewest writes the newest rows of
+// a tail back to the ring, even if they are quantized.
 at::Tensor RingBefore(const ViewTensors& view, int side, int64_t max_rows);
 void AddToTail(const ViewTensors& view, const at::Tensor& row_begin, const at::Tensor& rows,
                const at::Tensor& tail);
 void KeepNewest(const ViewTensors& view, int side, const at::Tensor& tail);
 
 #ifdef OSCAR_TORCH_CUDA
-// Use the kernels of export/cuda if they support the request (cuda_view.cc).
+// These use the kernels of export/cuda if they support the request (cuda_view.cc).
 RowTensors WriteOnCuda(const ViewTensors& view, const WriteTensors& write);
 void AttendOnCuda(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend,
                   int64_t max_rows, int64_t max_length);

@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kSideNames[] = {"k", "v"};
 
-// Checks an optional tensor of a side: it must be undefined, or have that type and shape. One
-// matrix may serve all heads.
+// Checks an optional tensor of the keys or values: it must be undefined, or have the given type and
+// shape. One matrix may serve all heads.
 void CheckOfSide(const at::Tensor& t, const char* side, const char* name, at::ScalarType type,
                  std::vector<int64_t> shape, const at::Device& device, bool one_for_all = false) {
   if (!t.defined()) return;

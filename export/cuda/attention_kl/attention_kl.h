@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures what a quantized cache does to the attention of one layer over one sequence, per query
-// row and head, without a score matrix in memory: KL(S || S^), logit errors, both outputs. Scalar
-// reference: tests/reference/scalar_attention_kl.h. Trap: keys inside the windows count as equal
-// (s^ = s, v^ = v) whatever k_hat, v_hat and q_hat hold there, so a q_hat in another space needs a
-// k_hat in that space; options.skip_exact ignores those keys instead.
+// Compares the attention of one layer over one sequence with an exact and with a quantized cache:
+// KL(S || S^) and logit errors of every query row and head, and both outputs. It never stores a
+// score matrix. Scalar reference: tests/reference/scalar_attention_kl.h.
+//
+// Trap: keys inside the windows count as exact (s^ = s, v^ = v), whatever k_hat, v_hat and q_hat
+// hold there; options.skip_exact ignores those keys. If q_hat is rotated, k_hat must be rotated
+// too.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -29,7 +31,7 @@ struct AttentionKlOptions {
   int64_t window = 0;  // keys a query sees, including its own; 0: all up to its own
   // Query i sees key t exactly if t < sink or i - t < recent (CacheWindows).
   int64_t sink = 0, recent = 0;
-  bool skip_exact = false;  // ignores those keys: a row with no other key has KL 0 and LSE -inf
+  bool skip_exact = false;  // ignores those keys; a row without other keys has KL 0, LSE -inf
   bool outputs = false;     // also computes P V and P^ V^: about three times the work
   bool logit_sq = false;    // also sums the squares of the logits
   bool portable = false;    // uses the code for GPUs without wgmma on any GPU
@@ -63,8 +65,8 @@ struct AttentionKlRows {
 // Returns the bytes of device memory that AttentionKl() needs, 256-byte aligned.
 size_t AttentionKlWorkspace(const AttentionKlShape& shape, const AttentionKlOptions& options);
 
-// Repeated runs give the same bits. Rows that see NaN or Inf in an operand get NaN. Throws
-// UsageError for unsupported head dims and ratios.
+// Fills the arrays of `rows`. Repeated runs give the same bits. A row that sees NaN or Inf in an
+// operand gets NaN. Throws UsageError for arguments that are not supported.
 void AttentionKl(const AttentionKlShape& shape, const AttentionKlOptions& options,
                  const AttentionKlInputs& inputs, const AttentionKlRows& rows, void* workspace,
                  size_t workspace_bytes, cudaStream_t stream);

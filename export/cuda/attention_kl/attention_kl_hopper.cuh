@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention-KL with wgmma. Warpgroups of 64 virtual rows share tiles of keys, K above K^, which TMA
-// loads. One product of twice the width gives both logits. With kDv > 0 it also computes kDv
-// columns of P V and P^ V^. One thread of the first warpgroup also issues the copies. So that
-// warpgroup can be ahead of another by at most the number of stages that no copy is filling.
+// The attention-KL kernel with wgmma. TMA loads tiles of keys, K above K^, which two warpgroups of
+// 64 virtual rows share. If K and K^ have the same queries, one product of twice the width gives
+// both logits. With kDv > 0 the kernel also computes kDv columns of P V and P^ V^. One thread of
+// the first warpgroup also issues the copies. It waits until all warps have read a stage before it
+// refills it.
 #pragma once
 
 #include "export/cuda/attention_kl/attention_kl_kernel.cuh"
@@ -20,13 +21,13 @@ struct HopperTile {
   static constexpr bool kTwoQueries = kTwoQueriesOf;
   static constexpr int kRows = kHopperTileRows;  // rows of two warpgroups
   static constexpr int kThreads = 2 * kRows;
-  // Two CTAs with 128 registers per thread keep both the tensor cores and the other pipes busy. One
-  // computes while the other starts or ends.
+  // Two CTAs per multiprocessor, with 128 registers per thread, keep the tensor cores and the other
+  // pipes busy: one CTA computes while the other starts or ends.
   static constexpr int kCtas = kDim <= 128 && kDv == 0 ? 2 : 1;
   static constexpr int kKeys = kDim <= 128 && kDv == 0 && !kTwoQueries ? 64 : 32;
   static constexpr int kPanelBytes = kKeys * 128;                // 64 columns of a tile of keys
   static constexpr int kKeyBytes = kDim / 64 * 2 * kPanelBytes;  // per 64 columns: K, then K^
-  static constexpr int kValueBytes = kDv / 64 * kPanelBytes;     // V; V^ takes the same
+  static constexpr int kValueBytes = kDv / 64 * kPanelBytes;     // of V; V^ takes as many
   static constexpr int kStageBytes = kKeyBytes + 2 * kValueBytes;
   static constexpr int kQueryBytes = kRows * kDim * 2;
   static constexpr int kMaxStages = 4;
@@ -34,7 +35,8 @@ struct HopperTile {
   static constexpr int SharedBytes(int stages) {
     return 1024 + kQueryBytes * (kTwoQueries ? 2 : 1) + stages * kStageBytes + kBarrierBytes;
   }
-  // The number of stages that fit beside kCtas - 1 other CTAs. The system reserves 1 KB per CTA.
+  // The number of stages that fit if kCtas CTAs share the 228 KB of a multiprocessor. The system
+  // reserves 1 KB per CTA.
   static constexpr int kStages = [] {
     int stages = kMaxStages;
     while (stages > 2 && SharedBytes(stages) > (228 / kCtas - 1) * 1024) --stages;
@@ -48,8 +50,8 @@ struct HopperMaps {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// Computes the logits of 64 rows: acc = q K^T next to q^ K^^T. The operands point to the first 16
-// columns.
+// Computes the logits of 64 rows: acc = q K^T next to q^ K^^T. `queries` and `keys` describe the
+// operands' first 16 columns.
 template <typename Tile>
 __device__ __forceinline__ void HopperLogits(uint64_t queries, uint64_t keys,
                                              float (&acc)[Tile::kKeys]) {
@@ -73,7 +75,8 @@ __device__ __forceinline__ void HopperLogits(uint64_t queries, uint64_t keys,
   Hold(acc);
 }
 
-// out += weights [64, kKeys] times values [kKeys, kDv]; `weights` as accumulators.
+// Adds weights [64, kKeys] times values [kKeys, kDv] to `out`. `weights` are in the layout of
+// accumulators.
 template <typename Tile, Keep kKeep>
 __device__ __forceinline__ void HopperOutputs(const KlParams& p, const RowKeys& row_keys,
                                               int tile_key, int lane, const float* weights,
@@ -144,7 +147,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtas)
     for (int column = 0; column < kDv; column += 64) panel(maps.v, v_tile * kDv + column);
     for (int column = 0; column < kDv; column += 64) panel(maps.v_hat, v_tile * kDv + column);
   };
-  // With enough stages, copies leave two of them alone, so a warpgroup may be late by two stages.
+  // The number of tiles requested ahead. With more than two stages, two of them are never being
+  // filled, so the second warpgroup may be two tiles behind the first.
   constexpr int kAhead = kStages > 2 ? kStages - 2 : 1;
   int next = 0, next_stage = 0;
   uint32_t next_parity = 1;  // parity of `empty`; the first use of a stage does not wait
@@ -165,12 +169,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtas)
 
   const int warp_vrow = first_vrow + warp * 16;
   const RowKeys keys = RowKeysOf(p, warp_vrow, lane);
-  const int group = __shfl_sync(0xFFFFFFFFu, threadIdx.x / 128, 0);  // makes it uniform
+  const int group = __shfl_sync(0xFFFFFFFFu, threadIdx.x / 128, 0);  // uniform for the compiler
   const uint64_t my_queries = WgmmaOperand(SharedAddress(queries) + group * (64 * kDim * 2));
   const uint64_t first_keys = WgmmaOperand(SharedAddress(stages));
-  // No row of the warpgroup sees a key after `group_last`, and some rows read keys from
-  // `group_exact` on exactly. These limits cover four warps, which work together. No row of the
-  // warp sees a key after `warp_last`.
+  // `group_last` is the last key that any row of the warpgroup sees. From `group_exact` on, some of
+  // its rows read recent keys exactly. These limits cover all four warps, which multiply together.
+  // `warp_last` is the last key that any row of this warp sees.
   const int group_last = RowPosition(p, first_vrow + group * 64 + 63);
   [[maybe_unused]] const int group_exact = RowPosition(p, first_vrow + group * 64) - p.recent + 1;
   const int warp_last = RowPosition(p, warp_vrow + 15);

@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a thread processes its part of a tile of logits, whichever instruction computed them: the
-// accumulators of an m16n8 product, rows lane/4 and lane/4 + 8, columns 8 j + 2 (lane % 4) + {0,
-// 1}. Every thread keeps its own sums, which are merged in float64 at the end, so lanes exchange
-// nothing in the loop. The sums are those of KL = log1p(B + C) - B with B = mean of delta and C =
-// mean of e^delta - 1 - delta under P. The kernel is bound by instructions per (query, key) pair: 9
-// in AddPlain(), 17 in AddNear(). A hidden key has s = -inf and d = 0; code that multiplies s
-// itself must skip it.
+// Processes a thread's part of a tile of logits. It has the layout of m16n8 accumulators, whichever
+// instruction computed them: rows lane / 4 and lane / 4 + 8, columns 8 j + 2 (lane % 4) + {0, 1}.
+// Every thread keeps its own sums, so AddTile() exchanges no values between lanes. The sums are
+// merged in float64 at the end.
+//
+// The KL is log1p(B + C) - B, where B is the mean of delta under P and C is the mean of e^delta - 1
+// - delta. The time depends on the instructions per (query, key) pair: 9 in AddPlain(), 17 in
+// AddNear(). Trap: a hidden key has s = -inf and d = 0, so sums of s itself must skip it.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -21,12 +22,12 @@
 namespace oscar::kl {
 
 constexpr float kLowest = -1e30f;  // finite: kLowest - kLowest = 0
-// Weights are relative to a maximum that may be outdated. If a sum exceeds this, the kernel finds a
-// new maximum.
+// A tile's weights are relative to the maximum of earlier tiles. If their sum exceeds this, the
+// maximum is updated.
 constexpr float kLargeSum = 0x1p30f;
 
-// Sums over the far keys of a row (KlField). They are in local memory because few tiles have far
-// keys.
+// Sums over the far keys of a row (KlField). They are kept in local memory, because few tiles have
+// far keys.
 struct FarSums {
   float max = kLowest, far = 0;  // `far` is relative to `max`
   float max_hat = kLowest, sum_hat = 0;
@@ -49,8 +50,8 @@ __device__ __forceinline__ void Softcap(const KlParams& p, float (&acc)[kCount])
   for (int i = 0; i < kCount; ++i) acc[i] = p.softcap_out * tanhf(p.softcap_in * acc[i]);
 }
 
-// Reads s from the first half of acc and s^ from the second. Replaces them by s and d, and returns
-// the tile's sums of d^2.
+// Replaces s^, the second half of acc, by d = s^ - s. Keeps s, the first half, but sets it to -inf
+// for hidden keys. Adds the squares d^2 of each row to `error`.
 template <bool kMasked, int kKeys>
 __device__ __forceinline__ void Differences(const KlParams& p, const RowKeys& keys, int tile_key,
                                             int lane, float (&acc)[kKeys], float (&error)[2]) {
@@ -119,7 +120,7 @@ struct TileSums {
   float far = 0, sum_hat = 0;
 };
 
-// Requires |delta| <= 2 for every key of the tile.
+// Sums a tile with the polynomial. Requires |delta| <= 2 for every key.
 template <int kKeys>
 __device__ __forceinline__ void AddNear(const KlParams& p, const float (&acc)[kKeys],
                                         const RowSums (&rows)[2], TileSums (&tile)[2]) {
@@ -138,8 +139,8 @@ __device__ __forceinline__ void AddNear(const KlParams& p, const float (&acc)[kK
     tile[h].near = fmaf(tile[h].delta, p.scale, tile[h].sum) + tile[h].curve;
 }
 
-// Requires |delta| <= 40 and a root mean square of at least 0.1, so that e^delta - 1 - delta may be
-// computed as a difference of sums.
+// Sums a tile with e^delta itself, and e^delta - 1 - delta as a difference of sums. Requires
+// |delta| <= 40 and a root mean square of at least 0.1, so that the difference keeps its digits.
 template <int kKeys>
 __device__ __forceinline__ void AddPlain(const KlParams& p, const float (&acc)[kKeys],
                                          const RowSums (&rows)[2], TileSums (&tile)[2]) {
@@ -157,8 +158,9 @@ __device__ __forceinline__ void AddPlain(const KlParams& p, const float (&acc)[k
     tile[h].curve = fmaf(tile[h].delta, -p.scale, tile[h].near - tile[h].sum);
 }
 
-// Handles any delta: keys with delta above 2 are summed relative to max_hat. With kWeights it
-// stores e and 2^(s^ - max_hat) in acc, and sums the latter over all keys.
+// Sums a tile with any delta. Keys with |delta| above 2 are summed relative to max_hat. With
+// kWeights it also stores the weights e and 2^(scaled s^ - max_hat) in acc, and adds the latter to
+// weight_hat.
 template <bool kWeights, int kKeys>
 __device__ __forceinline__ void AddFar(const KlParams& p, float (&acc)[kKeys],
                                        const RowSums (&rows)[2], const float (&max_hat)[2],
@@ -190,7 +192,7 @@ __device__ __forceinline__ void AddFar(const KlParams& p, float (&acc)[kKeys],
   }
 }
 
-// Makes `max` (log2 units) the new reference of the sums. Returns the factor.
+// Makes a row's sums relative to `max` (log2 units). Returns the factor by which they changed.
 __device__ __forceinline__ float Rescale(RowSums& row, float max) {
   const float decay = Exp2(row.max - max);
   row.max = max;
@@ -233,12 +235,12 @@ __device__ __forceinline__ void AddTile(const KlParams& p, const RowKeys& keys, 
   constexpr unsigned kAll = 0xFFFFFFFFu;
   float error[2] = {0, 0};
   TileDifferences(p, keys, tile_key, lane, acc, error, rows);
-  // Each sum has kKeys / 4 squares, so the largest sum bounds every d^2.
+  // Each sum has kKeys / 4 squares d^2, none of which exceeds the larger sum.
   const float most = fmaxf(error[0], error[1]), least = fminf(error[0], error[1]);
   const bool plain = __all_sync(kAll, least >= kKeys / 4 * p.plain_sq && most <= p.far_sq);
   if (plain || __all_sync(kAll, most <= p.near_sq)) {
     while (true) {
-      Hold(acc);  // no values of the first try are kept, as registers are full
+      Hold(acc);  // keeps no values for a second try, because registers are full
       TileSums tile[2];
       if (plain)
         AddPlain(p, acc, rows, tile);
@@ -271,8 +273,8 @@ __device__ __forceinline__ void AddTile(const KlParams& p, const RowKeys& keys, 
   }
 }
 
-// float64 sums of parts, each with its own maximum. Calling Merge() in a fixed order gives fixed
-// bits.
+// Sums of a row in float64, merged from parts with different maxima. Merging in a fixed order
+// always gives the same bits.
 struct MergedSums {
   double max = kLowest, sum = 0, delta = 0, curve = 0, error = 0, logit = 0;
   double near = 0, far = 0, max_hat = kLowest, sum_hat = 0;

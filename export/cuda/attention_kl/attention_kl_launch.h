@@ -10,8 +10,8 @@
 
 namespace oscar::kl {
 
-// Columns of V that one CTA multiplies. Wider values are split, and each part recomputes the
-// logits.
+// Returns the number of columns of V that one CTA multiplies. Wider values are split over CTAs,
+// each of which recomputes the logits.
 constexpr int OutputColumns(int padded_head_dim) { return padded_head_dim == 64 ? 64 : 128; }
 constexpr int OutputTiles(int head_dim, int v_head_dim) {
   const int columns = OutputColumns((head_dim + 63) / 64 * 64);

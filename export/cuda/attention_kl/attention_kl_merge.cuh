@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Merges partial sums into the errors of every row, in float64 and in a fixed order. Chunks of keys
-// that a tile of rows does not see were never written and are skipped.
+// Merges partial sums into the errors of every row, in float64 and in a fixed order. Skips chunks
+// of keys that a tile of rows does not see, because their sums were never written.
 #pragma once
 
 #include "export/cuda/attention_kl/attention_kl.h"
@@ -17,8 +17,8 @@ struct RowErrors {
   double kl, lse, lse_hat;
 };
 
-// Returns a row's KL and log sum exps, with LSE^ - LSE = log1p(B + C). If B + C is too large for
-// that, uses the sums of s^.
+// Returns a row's KL and both log-sum-exps (LSE). LSE^ - LSE is log1p(B + C); if |B + C| is 0.5 or
+// more, it is computed from the sums over s^.
 __device__ inline RowErrors ErrorsOf(const MergedSums& m, double scale) {
   if (m.sum == 0) return {0, -INFINITY, -INFINITY};
   const double mean = m.delta * scale / m.sum;  // the term B

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the kernels that also compare outputs process a tile of logits. They make weights for P V and
-// P^ V^, relative to maxima that the four lanes of a row share. Weights enter the products as the
-// sum of two bf16 numbers, since a single one would add noise of 1e-3 of |o| to |o - o^|. A key
-// that is seen exactly gives its weight to v, not to v^.
+// Processes a tile of logits in the kernels that also compare outputs. They compute weights for P V
+// and P^ V^, relative to maxima that the four lanes of a row share. A weight enters the products as
+// the sum of two bf16 numbers, since a single one would add noise of 1e-3 |o| to |o - o^|. In P^
+// V^, the weight of a key that is read exactly multiplies v, not v^.
 #pragma once
 
 #include "export/cuda/attention_kl/attention_kl_kernel.cuh"
@@ -22,8 +22,8 @@ __device__ __forceinline__ float QuadMax(float x) {
   return fmaxf(x, __shfl_xor_sync(0xFFFFFFFFu, x, 2));
 }
 
-// Does the same as AddTile(), and leaves the weights of P in the first half of acc and those of P^
-// in the second.
+// Does what AddTile() does. Leaves the weights of P in the first half of acc and those of P^ in the
+// second.
 template <int kKeys>
 __device__ __forceinline__ void AddTileWithWeights(const KlParams& p, const RowKeys& keys,
                                                    int tile_key, int lane, float (&acc)[kKeys],
@@ -58,7 +58,8 @@ __device__ __forceinline__ uint32_t PackBf16(float low, float high) {
 
 enum class Keep { kAll, kStored, kExact };  // which keys of a row keep their weights
 
-// Packs the weights of 16 keys, accumulators [8], as the A operand: high and low parts.
+// Packs the weights of 16 keys (accumulators [8]) as A operands, one for their high and one for
+// their low parts.
 template <Keep kKeep>
 __device__ __forceinline__ void PackWeights(const KlParams& p, const RowKeys& keys, int first_key,
                                             int lane, const float* weights, uint32_t (&high)[4],

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arguments of the attention-KL kernels, and the partial sums that they produce for the merge. A
-// virtual row is a (query row, query head of the KV head) pair, heads fastest, so that a tile of
-// rows shares its keys for any GQA ratio.
+// virtual row is a pair of a query row and a query head of one KV head. Heads vary fastest, so that
+// a tile of virtual rows shares its keys for any GQA ratio.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -15,11 +15,12 @@ namespace oscar::kl {
 // Number of virtual rows per CTA.
 constexpr int kHopperTileRows = 128, kPortableTileRows = 64;
 
-// The size of |delta| decides how a tile is summed. A thread's part of a row has 16 or 8 keys. It
-// is plain if their root mean square is at least 0.1 and none can exceed 40: e^delta - 1 - delta as
-// a difference then keeps its digits. Otherwise, if none can exceed 2, a polynomial is used: e^x -
-// 1 - x = x^2 * sum(c_k x^k), weighted minimax fit, relative error 9.7e-8. All other parts are
-// summed with their own maximum.
+// Limits of |delta| that decide how a warp sums a tile, of which a thread has 16 or 8 keys per row:
+// - Plain: in every thread the root mean square is at least 0.1 and no |delta| can exceed 40. Then
+//   e^delta - 1 - delta can be computed as a difference without losing digits.
+// - Near: no |delta| can exceed 2. A polynomial gives e^x - 1 - x = x^2 * sum(c_k x^k) (weighted
+//   minimax fit, relative error 9.7e-8).
+// - Far: all other tiles. Keys with |delta| above 2 are summed relative to their own maximum.
 constexpr double kPlainDelta = 0.1, kNearDelta = 2, kFarDelta = 40;
 constexpr int kNearTerms = 9;
 constexpr double kNearCurve[kNearTerms] = {
@@ -27,8 +28,8 @@ constexpr double kNearCurve[kNearTerms] = {
     0.008334049424050064,   0.0013886975290996037, 0.00019774108639905547,
     2.4847947025898386e-05, 2.984318693105695e-06, 2.8162336807381404e-07};
 // Partial sums of a virtual row over a chunk of keys. Here e = 2^(scaled s - max), d = s^ - s in
-// units of q·k and delta = scale * d. Keys are "far" if delta is so large that e^delta might
-// overflow. They are summed relative to a maximum of s^:
+// units of q·k and delta = scale * d. Far keys are those with |delta| above 2 in a far tile, where
+// e^delta might overflow. They are summed relative to a maximum of s^.
 enum KlField {
   kMax,       // running maximum of s, log2 units
   kSum,       // sum of e
@@ -61,7 +62,8 @@ struct KlParams {
   bool skip_exact, want_logit_sq;
   float scale, scale_log2;        // scale_log2 = scale * log2(e)
   float softcap_in, softcap_out;  // s = softcap_out * tanh(softcap_in * q·k); softcap_in 0: none
-  // The limits of delta above in units of q·k, their squares, and the polynomials in d.
+  // The limits of |delta| in units of q·k, or their squares, and the coefficients of the polynomial
+  // in d.
   float near, near_sq, plain_sq, far_sq;
   float near_curve[kNearTerms];
 };

@@ -20,7 +20,7 @@ namespace oscar::kl {
 namespace {
 
 constexpr int kChunkStep = 64;          // a multiple of every kernel's keys per tile
-constexpr int64_t kEnoughItems = 4096;  // so many that 132 SMs finish at about the same time
+constexpr int64_t kEnoughItems = 4096;  // enough for 132 SMs to finish at about the same time
 constexpr int64_t kFewestChunkKeys = 2048;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -61,7 +61,7 @@ Plan PlanOf(const AttentionKlShape& s, const AttentionKlOptions& o) {
   plan.tile_rows = plan.hopper ? kHopperTileRows : kPortableTileRows;
   plan.num_vrows = s.rows * (s.num_q_heads / s.num_kv_heads);
   const int64_t tiles = CeilDiv(plan.num_vrows, plan.tile_rows) * s.num_kv_heads;
-  // Outputs are not split into chunks: one CTA sums all outputs of a row.
+  // With outputs, keys are not split into chunks: one CTA sums over all keys of a row.
   const int64_t most = o.outputs ? 1 : std::max<int64_t>(1, s.tokens / kFewestChunkKeys);
   const int64_t chunks = std::clamp<int64_t>(CeilDiv(kEnoughItems, tiles), 1, most);
   plan.chunk_keys = CeilDiv(CeilDiv(s.tokens, chunks), kChunkStep) * kChunkStep;

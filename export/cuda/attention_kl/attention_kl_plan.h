@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Checks the arguments and splits the work into tiles of rows and chunks of keys. The split depends
-// on shapes and on the kernel, never on the number of multiprocessors, so that a GPU's bits do not
-// depend on how it is partitioned.
+// on shapes and on the kernel, never on the number of multiprocessors. So results have the same
+// bits if the GPU is partitioned.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Plan {
   size_t bytes;  // size of the workspace
 };
 
-// Throws UsageError that lists what is supported.
+// Throws UsageError, which lists what is supported, for any other shape or option.
 Plan PlanOf(const AttentionKlShape& shape, const AttentionKlOptions& options);
 void CheckPointers(const AttentionKlOptions& options, const AttentionKlInputs& inputs,
                    const AttentionKlRows& rows);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KL and logit errors with mma.sync and cp.async, for every GPU from sm_80: four warps of 16
-// virtual rows, two key tiles in flight. Consumer GPUs have 99 KB of shared memory, which is too
-// little for q_hat at head dim 256.
+// The attention-KL kernel with mma.sync and cp.async, for every GPU from sm_80 on. A CTA has four
+// warps of 16 virtual rows each, and loads a tile of keys while it processes another. Consumer GPUs
+// have 99 KB of shared memory, which is too little for q_hat at head dim 256.
 #pragma once
 
 #include "export/cuda/attention_kl/attention_kl_kernel.cuh"
@@ -32,7 +32,7 @@ __device__ __forceinline__ void Mma(float* d, const uint32_t (&a)[4], uint32_t b
 }
 
 // Copies columns [column, column + kDim) of keys [first, first + kKeys) of a head to swizzled
-// panels [kKeys][64]. Fills the rest with zeros.
+// panels [kKeys][64]. Writes zeros for keys and columns outside the tensor.
 template <int kKeys, int kDim, int kThreads>
 __device__ __forceinline__ void CopyKeys(const KlParams& p, const __nv_bfloat16* from, int dim,
                                          int column, int kv_head, int first, uint32_t to) {
@@ -49,7 +49,7 @@ __device__ __forceinline__ void CopyKeys(const KlParams& p, const __nv_bfloat16*
   }
 }
 
-// acc += queries [16 of 64 rows, kDim] times keys [kKeys, kDim] transposed.
+// Computes acc = queries [16 of 64 rows, kDim] times the transpose of keys [kKeys, kDim].
 template <int kKeys, int kDim>
 __device__ __forceinline__ void Product(uint32_t queries, uint32_t keys, int warp, int lane,
                                         float* acc) {
@@ -70,7 +70,8 @@ __device__ __forceinline__ void Product(uint32_t queries, uint32_t keys, int war
   }
 }
 
-// out += weights [16, kKeys] times values [kKeys, kDv]; `weights` as accumulators.
+// Adds weights [16, kKeys] times values [kKeys, kDv] to `out`. `weights` are in the layout of
+// accumulators.
 template <typename Tile, Keep kKeep>
 __device__ __forceinline__ void PortableOutputs(const KlParams& p, const RowKeys& row_keys,
                                                 int tile_key, int lane, const float* weights,

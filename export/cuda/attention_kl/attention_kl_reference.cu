@@ -29,7 +29,7 @@ struct Logits {
   bool exact;
 };
 
-// Whether a row ignores this key.
+// Whether options.skip_exact makes a row ignore this key.
 __device__ bool IsSkipped(const Args& a, const AttentionKlSample& sample, int64_t key) {
   return a.options.skip_exact && (key < a.options.sink || sample.position - key < a.options.recent);
 }

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention-KL of some rows in float64, one dot product at a time: the reference for the kernel in
-// tests and benchmarks. It makes two passes over all keys per row, so use it on samples.
+// Computes the attention-KL of some rows in float64, one dot product at a time, as a reference for
+// the kernel in tests and benchmarks. It reads all keys of a row several times, so use it on
+// samples.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ std::vector<AttentionKlRow> AttentionKlInFloat64(const AttentionKlShape& shape,
                                                  const AttentionKlInputs& inputs,
                                                  const std::vector<AttentionKlSample>& samples);
 
-// out[i] = base[i] + scale * normal(seed, i); a null `base` is 0. Device memory, default stream.
+// Sets out[i] = base[i] + scale * normal(seed, i) on the default stream; a null `base` counts as 0.
+// Both are in device memory.
 void FillAroundNormal(__nv_bfloat16* out, const __nv_bfloat16* base, size_t size, double scale,
                       uint64_t seed);
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The rows and keys that a CTA, a warp and a thread of attention-KL work on. Positions come from
-// the caller's memory and are clamped to the sequence. Rows past the last one repeat it and are not
-// stored.
+// the caller's memory and are clamped to the sequence. Virtual rows past the last one repeat it,
+// and their results are not stored.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -25,8 +25,8 @@ __device__ __forceinline__ int FirstVisible(const KlParams& p, int position) {
   return p.window > 0 ? max(0, position - p.window + 1) : 0;
 }
 
-// The keys [begin, end) within a chunk that the tile of virtual rows from `first` on sees. `begin`
-// is rounded down to a tile.
+// The keys [begin, end) of a chunk that a tile of virtual rows, from `first` on, sees. `begin` is
+// rounded down to a tile of keys.
 struct KeyRange {
   int begin, end;
 };
@@ -37,7 +37,7 @@ __device__ __forceinline__ KeyRange KeysOf(const KlParams& p, int first, int chu
           static_cast<int>(min(static_cast<int64_t>(end), (chunk + int64_t{1}) * p.chunk_keys))};
 }
 
-// The keys that a thread's two rows, and its warp's sixteen rows, see.
+// The keys that a thread's two rows and its warp's sixteen rows see.
 struct RowKeys {
   int last[2];                 // the last visible key of each row
   int plain_begin, plain_end;  // no row of the warp needs a mask for keys in [begin, end)
@@ -51,13 +51,13 @@ __device__ __forceinline__ RowKeys RowKeysOf(const KlParams& p, int warp_vrow, i
   return keys;
 }
 
-// Whether query `last` sees `key` exactly. Keys after `last` count as exact too.
+// Whether the query at position `last` reads `key` exactly. Also true for keys after `last`.
 __device__ __forceinline__ bool IsExact(const KlParams& p, int last, int key) {
   return key < p.sink || key > last - p.recent;
 }
 
-// Returns the byte offset of the 16-byte `piece` of a row in a tile [64 rows][kDim], made of
-// 128-byte swizzled panels [64 rows][64].
+// Returns the byte offset of the 16-byte `piece` of a row in a tile of `rows` rows. The tile
+// consists of swizzled panels [rows][128 bytes], 64 values wide.
 __device__ __forceinline__ uint32_t PanelOffset(int rows, int row, int piece) {
   return static_cast<uint32_t>(piece / 8 * rows * 128 + row * 128 + ((piece % 8) ^ (row % 8)) * 16);
 }
@@ -81,8 +81,8 @@ __device__ __forceinline__ void LoadQueries(const KlParams& p, const __nv_bfloat
   }
 }
 
-// Orders heavy tiles of rows first, and KV heads one after the other, so that their keys stay in
-// the L2 cache.
+// The work of a CTA. Tiles with many keys come first. KV heads come one after the other, so that
+// their keys stay in the L2 cache.
 struct WorkItem {
   int tile, chunk, kv_head;
 };

@@ -2,17 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The byte format of the paged low-bit KV cache, for host and device. A tile is 16 tokens of one KV
-// head, and its record is contiguous. Inside a plane, each lane of a warp finds the codes that it
-// feeds to mma.m16n8k16 in its own words, so that reading needs no shuffle. Trap: K and V differ in
-// order (K pairs neighbouring dims in a word, V neighbouring tokens).
+// head, and its record is contiguous. In a plane of codes, every lane of a warp has its own words,
+// which hold the codes that it feeds to mma.m16n8k16. So reading needs no shuffle. Trap: keys and
+// values are ordered differently. Half-words hold neighbouring dims of K, but neighbouring tokens
+// of V.
 //
 //   page    [num_kv_heads][page_tokens / 16] records
 //   record  K low plane | K high plane | V low plane | V high plane | K metadata | V metadata
 //
-// Low plane: the low 2 bits of every code. High plane: the rest, 1 bit of 3-bit codes or 2 bits of
-// 4-bit codes; none for 2-bit codes. Metadata: [groups][16 tokens][scale, zero]. Byte metadata: [8
-// tokens][groups][token, token + 8][scale, zero], so that a lane gets all metadata of its two
-// tokens with one load.
+//   low plane      the low 2 bits of every code
+//   high plane     1 bit of 3-bit codes or 2 bits of 4-bit codes; empty for 2-bit codes
+//   metadata       [groups][16 tokens][scale, zero]
+//   byte metadata  [8 tokens][groups][token, token + 8][scale, zero], so that one load gives a lane
+//                  the metadata of its two tokens
 //
 // The place of a code, for token t of the tile and dimension D of the row:
 //
@@ -24,8 +26,8 @@
 //   1-bit plane  word n / 16, bit 16 half + 8 (s / 2) + s % 2 + 2 (n % 4) with s = n % 16 / 4: one
 //                shift brings four neighbouring steps to bits 2, 4, 6, 8, above their low parts
 //
-// A lane's words are stored in chunks of 16, 8 or 4 bytes (the largest that divides them), and each
-// chunk is interleaved over the 32 lanes.
+// A lane's words are stored in chunks of 16, 8 or 4 bytes, the largest size that divides them. The
+// same chunk of all 32 lanes is contiguous.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +53,7 @@ struct CacheFormat {
   int page_tokens = 128;                           // 16, 64 or 128
 };
 
-// Whether kernels support groups of a quarter of a head with this dimension.
+// Whether the kernels support quantization groups of a quarter of a head of this dimension.
 constexpr bool HasQuarters(int dim) { return dim == 64 || dim == 128 || dim == 256 || dim == 512; }
 
 constexpr bool IsValid(const PagedSide& side) {
@@ -69,7 +71,7 @@ constexpr bool IsValid(const CacheFormat& format) {
 
 constexpr int GroupsPerRow(const PagedSide& side) { return side.dim / side.quant_group_size; }
 
-// Words (32 bits) of one lane in a plane of `plane_bits` per code.
+// Returns the number of 32-bit words per lane in a plane with `plane_bits` bits per code.
 constexpr int PlaneWords(int dim, int plane_bits) {
   return plane_bits == 2 ? dim / 32 : plane_bits == 1 ? (dim + 63) / 64 : 0;
 }
@@ -104,13 +106,14 @@ constexpr int64_t PageBytes(const CacheFormat& format, int num_kv_heads) {
   return int64_t{num_kv_heads} * (format.page_tokens / kTileTokens) * RecordBytes(format);
 }
 
-// The order in which a side packs codes into words; see the table above.
+// The order in which keys or values pack codes into words; see the table above.
 enum class CacheOrder { kKeys, kValues };
 
 struct CodePlace {
   int lane, word, bit;
 };
-// Returns the place of token t in [0, 16) and dimension d, in the plane of `plane_bits`.
+// Returns the place of token t in [0, 16) and dimension d in the plane with `plane_bits` bits per
+// code.
 constexpr CodePlace PlaceOfCode(CacheOrder order, int dim, int plane_bits, int t, int d) {
   const bool keys = order == CacheOrder::kKeys;
   const int lane = keys ? 4 * (t % 8) + d % 8 / 2 : 4 * (d % 8) + t % 8 / 2;
@@ -120,8 +123,8 @@ constexpr CodePlace PlaceOfCode(CacheOrder order, int dim, int plane_bits, int t
   const int s = n % 16 / 4;
   return {lane, n / 16, 16 * half + 8 * (s / 2) + s % 2 + 2 * (n % 4)};
 }
-// Returns the index of the scale of token t and a group among the metadata values of a side. Its
-// zero follows.
+// Returns the index of a scale, that of token t and a group, in the metadata of the keys or values.
+// The zero follows its scale.
 constexpr int MetadataIndex(const PagedSide& side, MetadataType type, int t, int group) {
   return type == MetadataType::kByte ? ((t % 8 * GroupsPerRow(side) + group) * 2 + t / 8) * 2
                                      : (group * kTileTokens + t) * 2;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The mixed-precision KV cache of one layer in device memory: quantized pages for the middle of a
-// sequence, bf16 windows for its ends. Trap: everything is in rotated space. Rotate queries with
-// the keys' matrix; outputs come back rotated with the values' matrix.
+// sequence, bf16 windows for its first and last tokens. Trap: keys and values are stored rotated.
+// Rotate queries with the keys' matrix; attention outputs are rotated with the values' matrix.
 //
 // Token p of a request with `length` tokens, of which `quantized` are in pages:
 //
@@ -50,7 +50,7 @@ constexpr int64_t WindowBytes(const CacheView& view) {  // bytes of one request,
   return 2 * view.num_kv_heads * WindowHeadValues(view);
 }
 
-// Throws UsageError that says what does not fit and what is supported.
+// Throws UsageError if the format, the counts or the windows are not supported, and says what is.
 void CheckCacheView(const CacheView& view);
 
 }  // namespace oscar

@@ -33,7 +33,7 @@ __device__ inline float StoredNumber(const uint8_t* metadata, const PagedSide& s
   return __half2float(__ushort_as_half(static_cast<unsigned short>(metadata[index] << 7)));
 }
 
-// Returns the code of token t and dimension d. `planes` belong to the side.
+// Returns the code of token t and dimension d from the planes of the keys or the values.
 __device__ inline uint32_t RecordCode(const uint8_t* planes, const PagedSide& side,
                                       CacheOrder order, int t, int d) {
   uint32_t code = PlaneBits(planes, order, side.dim, 2, t, d);

@@ -55,9 +55,10 @@ int NumSplits(double cost, double chunk) {
   return std::max(1, static_cast<int>(cost / chunk + 0.999));
 }
 
-// Returns the best size of a split in quantized tiles, for requests with `costs` and `units` CTAs
-// each. A CTA has a fixed cost, every split adds a merge, and a launch that fills the GPU keeps the
-// next one from starting early. All costs were measured (tools/bench/RESULTS.md).
+// Returns the split size, in quantized tiles, with the shortest estimated time. `costs`: the cost
+// of each request in tiles; `units`: CTAs per split; `slots`: CTAs that run at a time. Every CTA
+// has a fixed cost, every split adds a merge, and a launch that fills the GPU delays the next one.
+// The constants were measured (tools/bench/RESULTS.md).
 double BestChunk(const std::vector<double>& costs, int units, int slots) {
   constexpr double kCtaOverhead = 24, kMergeCost = 1.5, kFullCost = 16, kFull = 0.95;
   const double longest = *std::max_element(costs.begin(), costs.end());
@@ -111,7 +112,7 @@ DecodePlan PlanDecode(const CacheFormat& format, int num_kv_heads, int num_q_hea
   plan.units_per_kv_head = (gqa_ratio + kUnitHeads - 1) / kUnitHeads;
   plan.heads_per_unit = (gqa_ratio + plan.units_per_kv_head - 1) / plan.units_per_kv_head;
 
-  // The unit of all costs is a quantized tile.
+  // Costs are in units of a quantized tile.
   std::vector<double> costs;
   for (const int length : max_lengths) {
     const int in_windows = std::min(length, window_slots);

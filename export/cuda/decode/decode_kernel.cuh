@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The decode kernel: a CTA serves one unit (up to 8 query heads of one KV head) of one request on
-// one split of its tokens. Its warps process shares of equal cost, beginning with window tiles, and
-// merge at the end. Shares are computed from the lengths on the device, so that a captured graph
+// The decode kernel. A CTA serves one unit (up to 8 query heads of one KV head) of one request, on
+// one split of its tokens. The warps process shares of equal cost and merge their results at the
+// end. The shares are computed on the device from the current lengths, so that a captured graph
 // stays valid while sequences grow.
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace oscar {
 
-// Shared memory: query rows in fp16 (in a narrow instance as fragments) and bf16, their sums per
-// granule, then the ring.
+// Byte offsets in shared memory: query rows in fp16 (fragments in a narrow instance), query rows in
+// bf16, their sums, scratch space, the windows, the barriers, and the ring.
 template <class Shape>
 struct DecodeSharedLayout {
   static constexpr int kRows = 0;
@@ -34,9 +34,10 @@ struct DecodeSharedLayout {
   }
 };
 
-// Loads the unit's queries. All threads must call it. Returns a power of two. Fills shared memory
-// with fp16 rows scaled by 4^-(octet % 4) and by that power, so that the largest value lies in
-// [2^14, 2^15); the original rows; sums of the scaled values over kSumDims dims.
+// Loads the unit's queries into shared memory in three forms: the bf16 rows; fp16 rows, multiplied
+// by 4^-(octet % 4) and by a power of two that brings the largest value into [2^14, 2^15); and sums
+// over kSumDims dims, multiplied by that power and 2^-24. Returns the power. All threads must call
+// it.
 template <class Shape>
 __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t* shared) {
   using Layout = DecodeSharedLayout<Shape>;
@@ -68,7 +69,7 @@ __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t*
   __syncthreads();
 #pragma unroll
   for (int w = 0; w < kDecodeWarps; ++w) largest = fmaxf(largest, scratch[w]);
-  // 2^(14 - floor(log2 largest)); 1 for a query that is zero or not finite.
+  // 2^(14 - floor(log2 largest)); 1 if `largest` is below 2^-107 or not finite.
   const int exponent = __float_as_int(largest) >> 23;
   const bool usable = exponent >= 20 && exponent < 255;
   const float scale = usable ? __int_as_float((127 + 14 + 127 - exponent) << 23) : 1.F;
@@ -128,8 +129,9 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   TileRange range;
   range.first_token = min(max(first_position - cache.sink_tokens, 0), quantized);
   range.end_token = quantized;
-  // Quantized tiles are distributed in pairs. With enough window tiles, all warps get equal shares
-  // of both. Otherwise window tiles come first, and each replaces some pairs.
+  // Distributes quantized tiles in pairs. If there are at least as many window tiles as shares,
+  // every share gets the same number of pairs and of window tiles. Otherwise window tiles come
+  // first, and each replaces `cost` pairs.
   const int num_tiles = (quantized + kTileTokens - 1) / kTileTokens;
   const int first_pair = range.first_token / (2 * kTileTokens);
   const int num_pairs = (num_tiles + 1) / 2 - first_pair;
@@ -165,8 +167,8 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
     windows.keys = cache.windows + (slab + kv_head) * WindowHeadValues(cache);
     windows.values = windows.keys + int64_t{WindowSlots(cache)} * Shape::kK;
     if (threadIdx.x == 0) kept = windows;
-    // Prefetches into the L2 cache, even while it is written. If windows are a large part of the
-    // data, this gains nothing.
+    // Prefetches the first window tile into the L2 cache, even if it is still being written. This
+    // gains nothing if windows are a large part of the data.
     if (!spread && first_window < last_window)
       WindowPieces<Shape>::Prefetch(cache, windows, first_window, lane);
   }
@@ -221,8 +223,8 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   MergeWarps<Shape>(buffers, result, heads, cta, splits == 1);
   if (splits == 1) return;
 
-  // Publishes this CTA's part. The barrier orders its threads' stores before thread 0's arrival,
-  // which releases them and acquires the stores of the other CTAs.
+  // Publishes this CTA's part. The barrier puts the stores of all threads before thread 0's atomic
+  // operation, which releases them and acquires the stores of the other CTAs.
   int* is_last = reinterpret_cast<int*>(shared + Layout::kScratch);
   __syncthreads();
   if (threadIdx.x == 0) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Launches one compiled instance. Each pair of head dims is its own translation unit (instances/),
-// so that they compile in parallel. Shared memory above 48 KB needs an attribute on every device.
+// Launches one compiled instance. Each pair of head dims has its own translation unit (instances/),
+// so that these compile in parallel. Shared memory above 48 KB must be enabled on every device.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace oscar {
 
-// Returns the shared memory of a CTA, after checking that the GPU has that much.
+// Returns the bytes of shared memory per CTA, after checking that the GPU has them.
 template <class Shape>
 int SharedBytes(int record_bytes) {
   const int bytes = DecodeSharedLayout<Shape>::Bytes(record_bytes);

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Merges the running softmax of warps into the attention output. Warps of a CTA merge in shared
-// memory, CTAs of a request's unit in global memory. The last CTA to arrive adds up all parts in a
-// fixed order, so that results do not depend on which one was last. The arrival count must be zero
-// before a launch and is zero after it.
+// Merges the running softmaxes of all warps into the attention output. The warps of a CTA merge in
+// shared memory, and the CTAs of a request's unit in global memory. The last CTA to arrive adds up
+// all parts in a fixed order, so that results do not depend on the order of arrival. The arrival
+// count must be zero before a launch and is zero after it.
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"
@@ -14,8 +14,7 @@ namespace oscar {
 
 inline constexpr int kDecodeThreads = 32 * kDecodeWarps;
 
-// Shared memory of the merge, which reuses the ring: [warps, heads, kRow] outputs, then references
-// and sums.
+// The merge's shared memory, which reuses that of the ring.
 template <class Shape>
 struct MergeBuffers {
   static constexpr int kRow = Shape::kV + 4;  // per head; padded so that the stores of a warp have
@@ -31,8 +30,8 @@ struct MergeBuffers {
   static constexpr int kBytes = kDecodeWarps * kUnitHeads * (kRow + 2) * 4;
 };
 
-// Turns sums over codes into sums of p v, the form of window tiles. Called once, after the last
-// record.
+// Converts sums over codes into sums of p * v, to which window tiles can be added. Called once,
+// after the last record.
 template <class Shape, class State>
 __device__ inline void FinishCodes(State& state) {
   const float unscale = 1 / state.value_scale;
@@ -85,13 +84,13 @@ __device__ inline void StoreWarp(const MergeBuffers<Shape>& buffers, int heads, 
   }
 }
 
-// Writes dims [dim, dim + 4) of the results of (request, first query head + head).
+// Writes results of one request and unit. `head` counts from first_head.
 struct DecodeResult {
   const DecodeKernelArguments& args;
   int request, first_head;
 
-  // Returns the factor for the outputs of a softmax with reference `reference` and denominator
-  // `sum`.
+  // Returns the factor that normalizes the outputs of a softmax with this reference and denominator
+  // `sum`, including the attention sink.
   __device__ float Normalizer(int head, float reference, float sum) const {
     const float* sinks = args.call.attention_sinks;
     if (sinks == nullptr) return sum > 0 || sum != sum ? 1 / sum : 0;
@@ -131,8 +130,8 @@ __device__ inline float4 Scaled(const float4& x, float factor) {
   return make_float4(x.x * factor, x.y * factor, x.z * factor, x.w * factor);
 }
 
-// Merges the warps' outputs. With one split that is the result, otherwise it is this CTA's partial
-// output at `cta`.
+// Merges the warps' outputs. If `final`, stores the result, otherwise this CTA's part at index
+// `cta`.
 template <class Shape>
 __device__ inline void MergeWarps(const MergeBuffers<Shape>& buffers, const DecodeResult& result,
                                   int heads, int cta, bool final) {
@@ -169,8 +168,8 @@ constexpr int MergeSplitsBytes(int splits) {
   return 16 * kDecodeThreads + 4 * kUnitHeads * (splits + 2);
 }
 
-// Called by the last CTA of a unit: adds up its `splits`, starting with CTA `first_cta`. `shared`
-// holds MergeSplitsBytes.
+// Called by the last CTA to arrive for a request's unit. Adds up the parts of `splits` CTAs from
+// `first_cta` on. `shared` has MergeSplitsBytes(splits) bytes.
 template <class Shape>
 __device__ inline void MergeSplits(const DecodeResult& result, int heads, int first_cta, int splits,
                                    float* shared) {
@@ -181,7 +180,7 @@ __device__ inline void MergeSplits(const DecodeResult& result, int heads, int fi
   float* factors = totals + 2 * kUnitHeads;              // [heads, splits]
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
-  // As many threads as possible share an output. Their parts are added in a fixed order.
+  // Several threads share an output if there are enough. Their parts are added in a fixed order.
   const int items = heads * kItems;
   int parts = 1;
   while (parts * 2 * items <= kDecodeThreads) parts *= 2;

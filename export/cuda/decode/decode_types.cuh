@@ -19,14 +19,15 @@ inline constexpr float kMaxRise = 8;      // log2 units: scores may exceed the r
 inline constexpr float kMostByteValueScale = 0x1p15F;
 inline constexpr float kMaxStepSum = 512;  // limit of the sums of a step; see AttendTiles
 
-// A row of a window tile is loaded in pieces of up to 128 dims. A padding of 16 bytes puts eight
-// rows into different banks.
+// A row of a window tile is loaded in pieces of up to 128 dims. In shared memory, 16 bytes of
+// padding put eight neighbouring rows into different banks.
 constexpr int WindowPieceDims(int dim) { return dim % 128 == 0 ? 128 : dim % 96 == 0 ? 96 : 64; }
 constexpr int WindowRowBytes(int dim) { return 2 * WindowPieceDims(dim) + 16; }
 
-// The type of an instance's scales. Fast instances know it and the bits of both sides at compile
-// time, and have one or four scales per row. The general instance (kAny, bits 0) reads all of that
-// at run time and looks up scales per 32 dims (16 at head dim 64), for any group size.
+// The type of an instance's scales. A fast instance knows the type and the bits of keys and values
+// at compile time, and has one or four scales per row. The general instance (kAny, 0 bits) gets
+// them at run time. It supports any group size, because it looks up scales for every granule of 32
+// dims (16 at head dim 64).
 enum class ScaleType { kFloat32, kBFloat16, kByteQuarters, kFloat32Quarters, kAny };
 
 constexpr int GranulesOf(int dim, ScaleType scales) {
@@ -36,10 +37,10 @@ constexpr int GranulesOf(int dim, ScaleType scales) {
                                                                                      : dim / 32;
 }
 
-// One compiled instance. A narrow one serves units of up to 4 query heads. A query enters the
-// tensor cores as two columns of 8-bit integers (narrow_keys.cuh), and in the product with V the
-// two columns of a head take the two halves of a tile's tokens. A wide one serves 8 heads with one
-// column each.
+// One compiled instance. A wide one serves units of up to 8 query heads, with one column of the mma
+// per head. A narrow one serves up to 4 query heads, with two columns per head. In products with
+// keys, these hold the high and the low byte of the query (narrow_keys.cuh). In products with
+// values, each has half of a tile's tokens.
 template <int kKeyDim, int kValueDim, int kKeyBits, int kValueBits, ScaleType kScaleType,
           bool kIsNarrow = false>
 struct DecodeShape {
@@ -58,7 +59,7 @@ struct DecodeShape {
   static constexpr bool kBytes = kScales == ScaleType::kByteQuarters;
   static constexpr bool kHalves = kBytes && kIsNarrow;  // half-precision weights and zeros, see
                                                         // AttendTiles
-  // Maximum size of a record in bytes; exact for a fast instance.
+  // The format with the largest records; exact for a fast instance.
   static constexpr CacheFormat kFormat = {{kK, kGeneral ? 4 : kKBits, kK / kKeyGranules},
                                           {kV, kGeneral ? 4 : kVBits, kV / kValueGranules},
                                           kBytes ? MetadataType::kByte
@@ -67,8 +68,8 @@ struct DecodeShape {
                                               : MetadataType::kFloat32};
   static constexpr int kMaxRecord = RecordBytes(kFormat);
   static constexpr int kCtasPerSm = DecodeCtasPerSm(kK, kV, kGeneral);
-  // Records are loaded in stages, two of which fit into a warp's ring, and are attended to in
-  // steps. A piece of a window tile is also a stage.
+  // Records are loaded in stages, two of which fit into a warp's ring. A warp attends to a stage in
+  // one or more steps. A piece of a window tile also takes a stage.
   static constexpr int kStageTiles = kMaxRecord <= 1408 ? 4 : kMaxRecord <= 7168 ? 2 : 1;
   static constexpr int kStepTiles = kStageTiles >= 2 ? 2 : 1;
   __host__ __device__ static constexpr int StageBytes(int record_bytes) {
@@ -83,20 +84,22 @@ struct DecodeShape {
   static constexpr bool kQueryInRegisters = kK <= 128;
 };
 
-// The running softmax of one warp. Lane 4 g + t owns query heads 2t and 2t + 1, or head t (narrow).
+// The running softmax of one warp. Lane 4 g + t owns query heads 2t and 2t + 1, or head t in a
+// narrow instance.
 //
-// Accumulators hold the sum of p sigma 2^v code 4^(octet % 4) 2^-24: out[b][0..1] for dimension
-// 16 b + g, out[b][2..3] for 16 b + 8 + g. Codes enter the mma at their place in the word, as fp16
-// subnormals. Values are sigma (code - zero), so the zeros add one number per head.
+// A value is sigma * (code - zero). `out` sums p * sigma * 2^v * code * 4^(octet % 4) * 2^-24:
+// out[b][0..1] for dimension 16 b + g, out[b][2..3] for 16 b + 8 + g. The last two factors arise
+// because codes enter the mma at their place in the word, as fp16 subnormals. `zeros` sums the
+// second term.
 template <int kV, int kGranules, int kHeads>
 struct RunningSoftmax {
   float out[kV / 16][4];
   float reference[kHeads];         // no score exceeds it by more than kMaxRise
   float sum[kHeads];               // sum of 2^(score - reference) over this lane's tokens
-  float zeros[kGranules][kHeads];  // sum of p sigma 2^v zero over this lane's tokens
-  float value_scale;               // 2^v, which keeps p sigma 2^v in fp16's range
+  float zeros[kGranules][kHeads];  // sum of p * sigma * 2^v * zero over this lane's tokens
+  float value_scale;               // 2^v, which keeps p * sigma * 2^v in fp16's range
 
-  // `largest_value_scale`: the initial value scale, which the first tile with larger scales lowers.
+  // `largest_value_scale`: the initial value_scale, which Adjust lowers when scales need it.
   __device__ void Clear(float largest_value_scale) {
 #pragma unroll
     for (int b = 0; b < kV / 16; ++b)
@@ -127,8 +130,9 @@ struct RunningSoftmax {
     }
   }
 
-  // Raises the reference to the warp's largest `highest` (given per lane). Lowers the value scale
-  // so that the largest `sigma`, a lane's sum of some scales, becomes 4 to 8.
+  // Raises each head's reference to the largest `highest` of all lanes. `sigma` is a sum of scales
+  // of the lane. If sigma * value_scale exceeds 8 in any lane, lowers value_scale so that the
+  // largest product is 4 to 8.
   __device__ void Adjust(const float (&highest)[kHeads], float sigma) {
     float factor[kHeads];
 #pragma unroll

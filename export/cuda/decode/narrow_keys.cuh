@@ -1,16 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of up to 4 query heads with 2-bit keys as integers. A query is 16 bits, scaled by a
-// power of two per head, in two 8-bit columns (high, low) of m16n8k32. Codes are bytes masked in
-// place, four per word instead of two in fp16. Sums are exact. With one group, codes at odd places
-// of a byte are weighted by four, so the sum over even places is multiplied by 4 and every product
-// is 4 times too large (kPlaceWeight). With quarters all places are shifted down, and a group of 32
-// dims or fewer has the even or the odd bytes of a word.
+// Multiplies up to 4 query heads with 2-bit keys in exact integer arithmetic. A query is scaled by
+// a power of two per head and rounded to 16-bit integers. These take two 8-bit columns (high, low)
+// of m16n8k32. Codes are used as bytes, four per word at a time, where fp16 would allow two.
 //
-// In each byte of a word, places 0 and 1 are masked in place, and 2 and 3 after one shift by 4. The
-// order of a tile's codes is that of cache_format.h: words [2 tokens, dim / 64] of a lane; byte b,
-// place i in word u of a token is dimension 8 (8 u + 4 (b % 2) + i) + 2 t + b / 2.
+// In each byte of a word, places 0 and 1 are masked in place, and 2 and 3 after one shift by 4. So
+// codes at odd places are 4 times too large. With one group per row, the sum over even places is
+// multiplied by 4 too, and every product is 4 times too large (kPlaceWeight). With quarters, all
+// places are shifted down, and a quarter of 32 dims or fewer has the even or the odd bytes of a
+// word.
+//
+// A lane has words [2 tokens, dim / 64], in the order of cache_format.h. Byte b, place i in word u
+// of a token is dimension 8 (8 u + 4 (b % 2) + i) + 2 t + b / 2.
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"
@@ -27,8 +29,8 @@ struct NarrowQuery {
   static constexpr int kPlaceWeight = Shape::kKeyGranules == 1 ? 4 : 1;
 };
 
-// The codes of a quarter are in words [first, last) of a token, in the bytes of a word that `bytes`
-// marks by their low bits, and at places [first, last) of a byte.
+// The places of a quarter's codes: words [first_word, last_word) of a token, the bytes of a word
+// whose low bits are set in `bytes`, and places [first_place, last_place) of a byte.
 struct QuarterPlaces {
   int first_word, last_word;
   uint32_t bytes;
@@ -47,17 +49,17 @@ constexpr int QueryWord(int u, int place) { return 4 * u + 2 * (place % 2) + pla
 // Combines the high and the low column of a product.
 __device__ inline int JoinColumns(int high, int low) { return high * 256 + low; }
 
-// Returns how many lanes search the largest value together, 8 dims each: a power of two that
-// divides the head.
+// Returns how many lanes, with 8 dims each, find a maximum together: the largest power of two up to
+// 32 that divides dim / 8.
 constexpr int NarrowSpan(int dim) {
   int span = 1;
   while (span < 32 && dim / 8 % (2 * span) == 0) span *= 2;
   return span;
 }
 
-// Writes the unit's queries to `rows` [kNarrowUnitHeads, kQueryStride] and the fragments of all
-// warps to `fragments` [kQueryWords, 32] (both in shared memory), then loads this lane's fragments.
-// `q` [heads, kK]; `scratch` [kScratchWords]. All threads must call it.
+// Writes the unit's queries q [heads, kK] to `rows` [kNarrowUnitHeads, kQueryStride], and as
+// fragments for all warps to `fragments` [kQueryWords, 32], both in shared memory. Then loads this
+// lane's fragments into `query`. `scratch` has kScratchWords words. All threads must call it.
 template <class Shape>
 __device__ inline void PrepareNarrowQuery(const __nv_bfloat16* q, int heads, float scale,
                                           __nv_bfloat16* rows, uint32_t* fragments,
@@ -81,14 +83,16 @@ __device__ inline void PrepareNarrowQuery(const __nv_bfloat16* q, int heads, flo
   }
   __syncthreads();
 
-  // The head of this column, and its dims 8 octet + 2 t and 8 octet + 2 t + 1.
+  // The head of this lane's column. In each octet the lane has dims 8 octet + 2 t and 8 octet + 2 t
+  // + 1.
   const int head = lane / 8, t = lane % 4;
   const bool low = lane & 4;
   const auto pair_at = [&](int octet) {
     return *reinterpret_cast<const uint32_t*>(rows + head * Shape::kQueryStride + 8 * octet +
                                               2 * t);
   };
-  // 2^(14 - floor(log2 largest)) for a head; 1 for a query that is zero or not finite.
+  // A head's values are multiplied by power_of(exponent_of(head)) = 2^(14 - floor(log2 largest)),
+  // or by 1 if the largest value is below 2^-107 or not finite.
   const auto exponent_of = [&](int of_head) {
     uint32_t largest = scratch[of_head * kSpans];
 #pragma unroll
@@ -130,14 +134,14 @@ __device__ inline void PrepareNarrowQuery(const __nv_bfloat16* q, int heads, flo
                 query.b[QueryWord(u, i + 1)]);
     query.sums[n] = static_cast<float>(query.kPlaceWeight * JoinColumns(ones[0], ones[1]));
   }
-  // Exponents e and 254 - e give a power of two and its reciprocal.
+  // Biased exponents e and 254 - e belong to a power of two and its reciprocal.
   const int exponent = exponent_of(t);
   query.factor = scale * (kLog2E / query.kPlaceWeight) *
                  __int_as_float((254 << 23) - __float_as_int(power_of(exponent)));
   if (exponent == 255) query.factor = __int_as_float(0x7FC00000);
 }
 
-// product[i][e]: 4 times the sum of query times code, for token g + 8 e and head t.
+// Computes product[i][e] = 4 * sum(query * code) for tile i, token g + 8 e and head t.
 template <class Shape, int kTiles>
 __device__ inline void NarrowProducts(const uint8_t* records, const NarrowQuery<Shape>& query,
                                       int lane, float (&product)[kTiles][2]) {
@@ -171,8 +175,8 @@ __device__ inline void NarrowProducts(const uint8_t* records, const NarrowQuery<
     }
 }
 
-// Computes NarrowProducts over each quarter of the dims: product[i][n][e]. If two quarters share
-// words, each uses its own bytes of the query.
+// Computes product[i][n][e] = sum(query * code) over quarter n of the dims. If quarters share
+// words, the query's bytes that belong to other quarters are masked out.
 template <class Shape, int kTiles>
 __device__ inline void NarrowQuarters(const uint8_t* records, const NarrowQuery<Shape>& query,
                                       int lane, float (&product)[kTiles][4][2]) {

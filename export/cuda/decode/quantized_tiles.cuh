@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attends to a warp's share of the quantized pages. Codes go from their words into the tensor cores
-// by one AND each. Two tiles are processed at a time, so that each hides the other's latencies.
-// Invalid tokens may hold any values, even NaN scales.
+// Attends to a warp's share of the quantized pages. One AND turns a pair of 2-bit codes into an
+// operand of the tensor cores. Two tiles are processed at a time, so that each hides the other's
+// latencies. Tokens that do not count may hold any values, even NaN scales.
 //
-// A code masked in place is the fp16 subnormal code * 4^i * 2^-24, which mma.sync multiplies
-// exactly and at full rate. 4^-i is folded into the query fragment (QK) or the output row (PV).
+// A code that is masked at place i of its word is the fp16 subnormal code * 4^i * 2^-24, which
+// mma.sync multiplies exactly and at full rate. The factor 4^-i is applied to the query fragment (Q
+// K^T) or the output row (P V).
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"
@@ -17,7 +18,8 @@
 
 namespace oscar {
 
-// A lane's codes of one side of a tile as fp16 pairs for the mma. kBits 0: known at run time.
+// A lane's codes of a tile's keys or values, as fp16 pairs for the mma. kBits 0: the bits are known
+// only at run time.
 template <int kDim, int kBits>
 class CodeOperands {
  public:
@@ -50,7 +52,7 @@ class CodeOperands {
     }
   }
 
-  // Returns the pair of step (half, octet) of cache_format.h, times 4^(octet % 4) 2^-24.
+  // Returns the pair of codes of step (half, octet) in cache_format.h, times 4^(octet % 4) * 2^-24.
   __device__ uint32_t Pair(int half, int octet) const {
     const int n = half * (kDim / 8) + octet;
     const uint32_t word = n % 8 < 4 ? low_[n / 8] : low_[n / 8] >> 8;
@@ -92,8 +94,9 @@ struct QueryFragments {
   }
 };
 
-// Computes score[i][e kLaneHeads + h], the products with the keys after subtracting the zeros, and
-// factor[i][e], for token g + 8 e.
+// Computes score[i][e * kLaneHeads + h] and factor[i][e] for tile i, token g + 8 e and the lane's
+// head h. The logit is score * factor. Zeros are subtracted already. Scales are part of the factor,
+// or of the score if a row has several granules.
 template <class Shape, int kTiles>
 __device__ inline void KeyScores(const DecodeKernelArguments& args, const uint8_t* records,
                                  const QueryFragments<Shape>& query, int lane,
@@ -147,8 +150,8 @@ __device__ inline void KeyScores(const DecodeKernelArguments& args, const uint8_
     }
 #pragma unroll
     for (int n = 0; n < kKG; ++n) {
-      float product[kTiles][2][4];  // two chains each, because an mma waits for the one that wrote
-                                    // its sums
+      float product[kTiles][2][4];  // two chains per tile, because an mma waits for the
+                                    // previous one of its chain
 #pragma unroll
       for (int i = 0; i < kTiles; ++i)
 #pragma unroll
@@ -179,7 +182,8 @@ __device__ inline void KeyScores(const DecodeKernelArguments& args, const uint8_
   }
 }
 
-// Computes the weights of granule n of a step's tiles as the mma's B operands. Also sums the zeros.
+// Computes the mma's B operands for granule n of a step's tiles: p times the scales of the values.
+// Also sums p times scales times zeros.
 template <class Shape, int kTiles>
 __device__ inline void GranuleWeights(const ValueScales<Shape> (&scales)[kTiles], int n,
                                       const float (&p)[kTiles][Shape::kScores],
@@ -200,8 +204,9 @@ __device__ inline void GranuleWeights(const ValueScales<Shape> (&scales)[kTiles]
   }
 }
 
-// Does the same as GranuleWeights in half precision, for byte scales in narrow instances. p is
-// multiplied by 32, and scales of up to 8 are divided by 32. kMaxStepSum keeps sums below 2^16.
+// Does what GranuleWeights does in half precision, for narrow instances with byte scales. p is
+// multiplied by 32, and scales, which are at most 8 after scaling, are divided by 32. kMaxStepSum
+// keeps sums below 2^16.
 template <class Shape, int kTiles>
 __device__ inline void GranuleWeightsInHalves(const ValueScales<Shape> (&scales)[kTiles], int n,
                                               const __half2 (&p)[kTiles], __half2 value_scale,
@@ -219,7 +224,7 @@ __device__ inline void GranuleWeightsInHalves(const ValueScales<Shape> (&scales)
 }
 
 // Attends to kTiles tiles with adjacent records in shared memory. Plain tiles are complete and have
-// no softcap. In others only tokens from `begin` to `end` count; the rest may hold any values.
+// no softcap. In other tiles only tokens [begin, end) count; the rest may hold any values.
 template <class Shape, int kTiles, bool kPlain>
 __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint8_t* records,
                                    int begin, int end, const QueryFragments<Shape>& query, int lane,
@@ -236,8 +241,7 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
     return kPlain || (token >= begin && token < end);
   };
 
-  // A logit is score * factor. The factor belongs to the token, or is the same for all tokens if
-  // several groups were summed.
+  // A logit is score * factor. If several granules were summed, all tokens have the same factor.
   float score[kTiles][Shape::kScores], factor[kTiles][2];
   KeyScores<Shape, kTiles>(args, records, query, lane, score, factor);
   if constexpr (!kPlain) {
@@ -273,8 +277,8 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
       }
   };
   exponentials();
-  // One comparison covers all limits: exponentials stay below 2^9, and their products with scaled
-  // sigmas fit into fp16.
+  // One comparison checks all limits. If it holds, exponentials are below 2^9, and their products
+  // with scaled sigmas fit into fp16.
   float largest = 4 * state.value_scale * sigmas;
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) largest += sum[h];
@@ -335,7 +339,7 @@ __device__ inline void AttendQuantized(const DecodeKernelArguments& args, const 
     int tile = ring.tile();
     const int stage_end = ring.end();
     const uint8_t* records = ring.Wait();
-    // Not unrolled: a second copy of the loop costs more instruction fetches than it saves.
+    // The loops are not unrolled: a second copy costs more instruction fetches than it saves.
     const int plain_end = tile >= plain_first ? min(stage_end, plain_last) : 0;
 #pragma unroll 1
     for (; tile + kTiles <= plain_end; tile += kTiles, records += kTiles * ring.RecordBytes())

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads records, and after them pieces of window tiles, for a warp: a ring of two stages in shared
-// memory, filled ahead of the warp's computation. Records use bulk copies on chips that have them
+// A warp's ring of two stages in shared memory, which is filled ahead of the computation: first
+// with records, then with pieces of window tiles. Records use bulk copies on GPUs that have them
 // (sm_90); everything else uses 16-byte asynchronous copies. Lanes read data that other lanes or
-// the copy engine loaded, so all lanes wait for a stage together, and its slot is refilled only
-// after all lanes have read it. A page that is smaller than a stage holds exactly one tile (16
-// tokens).
+// the copy engine loaded. So all lanes wait for a stage together, and it is refilled only after all
+// lanes have read it. A page that is smaller than a stage has exactly one tile (16 tokens).
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"
@@ -29,7 +28,7 @@ class RecordRing {
   static constexpr int kTiles = Shape::kStageTiles;
 
   // `slots`: [kRingStages, StageBytes()]; `barriers`: [kRingStages]; both belong to this warp.
-  // `windows` is in shared memory and is read when the last records are released.
+  // `windows` is in shared memory and must be filled before the first Release().
   __device__ RecordRing(const DecodeKernelArguments& args, const TileRange& range, uint8_t* slots,
                         uint64_t* barriers, const WindowView& windows, int lane)
       : args_(args),
@@ -61,8 +60,8 @@ class RecordRing {
 #pragma unroll 1
     while (asks_ < kRingStages && asked_ < last_) ++asks_, Ask(windows_);
   }
-  // Appends window tiles [first, last) after the records. `windows`: as passed to the constructor,
-  // and filled by now.
+  // Appends window tiles [first, last) after the records. `windows`: this thread's copy of the
+  // constructor's argument.
   __device__ void AddWindows(const WindowView& windows, int first, int last) {
     piece_ = first * Pieces::kPerTile;
     last_piece_ = last * Pieces::kPerTile;
@@ -70,8 +69,9 @@ class RecordRing {
     for (; asks_ < kRingStages; ++asks_) Ask(windows);
   }
 
-  // The next stage has tiles [tile, end). It ends at a multiple of kTiles, so that it lies in one
-  // page if pages are that large. After done() the next stages are pieces of window tiles.
+  // The next stage has tiles [tile(), end()). Stages end at multiples of kTiles, so that each lies
+  // in one page if pages are that large. Once done() is true, the next stages are pieces of window
+  // tiles.
   __device__ bool done() const { return tile_ >= last_; }
   __device__ int tile() const { return tile_; }
   __device__ int end() const { return EndOf(tile_); }
@@ -108,7 +108,7 @@ class RecordRing {
   __device__ int EndOf(int tile) const { return min((tile / kTiles + 1) * kTiles, last_); }
 
   // Loads the page number of the next stage long before it is needed. If pages are smaller than
-  // stages, lane i loads the number for tile i.
+  // stages, lane i loads the number for tile i of the stage.
   __device__ void LoadPage() {
     const int tile = asked_ + (whole_ ? 0 : lane_);
     if (tile < last_) page_ = __ldg(pages_ + (tile >> args_.tiles_per_page_log2));

@@ -16,8 +16,8 @@ struct TokenScales {
   float scale[2], zero[2];
 };
 
-// Decodes bytes [scale, zero of token g; those of g + 8]. A zero's byte becomes the low bits of the
-// float 2^23, which makes it a number of steps.
+// Decodes four bytes: scale and zero of token g, then of token g + 8. A zero's byte becomes the low
+// bits of the float 2^23, which converts it to a number of steps.
 __device__ inline TokenScales ByteScales(uint32_t bytes, int bits) {
   const uint32_t halves = (bytes & 0x00FF00FFU) << 7, biased = bytes ^ 0x80008000U;
   const float2 scale = __half22float2(reinterpret_cast<const __half2&>(halves));
@@ -29,7 +29,7 @@ __device__ inline TokenScales ByteScales(uint32_t bytes, int bits) {
            zero(__byte_perm(biased, 0x4B000000U, 0x7443))}};
 }
 
-// Loads the scales of granule `n` of kGranules for the side (keys or values).
+// Loads the scales of granule `n` of kGranules, for keys or values.
 template <class Shape, int kDim, int kGranules>
 __device__ inline TokenScales LoadScales(const uint8_t* metadata, const PagedSide& side, int n,
                                          int g, MetadataType type) {

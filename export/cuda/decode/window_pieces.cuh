@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Locates the bf16 windows of a request and loads them into shared memory, as tiles of 16 slots,
-// each in pieces of up to 128 dims. A slot without a token may hold any value, even NaN, so zeros
-// are loaded in its place.
+// Locates the bf16 windows of a request and loads them into shared memory, as tiles of 16 slots. A
+// tile comes in pieces of up to 128 dims. A slot without a token may hold any value, even NaN, so
+// zeros are loaded in its place.
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"
@@ -14,7 +14,7 @@ namespace oscar {
 // The windows of a request as tiles: sink slots first, then the ring from its oldest token on.
 struct WindowTiles {
   int first_sink, num_sink;   // in tiles
-  int num_recent;             // tiles of the ring, which wrap around
+  int num_recent;             // tiles with recent tokens, which may wrap around the ring
   int recent;                 // recent tokens
   int oldest;                 // slot of the oldest recent token, set by FindOldestSlot
   int first_recent_position;  // position of the oldest recent token
@@ -42,7 +42,8 @@ __device__ inline WindowTiles FindWindowTiles(const CacheView& cache, int length
   return w;
 }
 
-// Needed by WindowTileSlots. It divides, so only warps that have window tiles call it.
+// Sets w.oldest, which WindowTileSlot and ValidSlots need. It divides, so it is called only for
+// requests with window tiles.
 __device__ inline void FindOldestSlot(const CacheView& cache, WindowTiles& w) {
   w.oldest = (w.first_recent_position - cache.sink_tokens) % cache.recent_slots;
 }
@@ -55,7 +56,8 @@ __device__ inline int WindowTileSlot(const WindowTiles& w, const CacheView& cach
   return cache.sink_tokens + slot;
 }
 
-// Returns which of the 16 slots from `slot` on in window tile `tile` hold tokens that count.
+// Returns a mask of the slots of window tile `tile`, which begins at `slot`: bit i is set if slot i
+// holds a token that the query sees.
 __device__ inline uint32_t ValidSlots(const WindowTiles& w, const CacheView& cache, int tile,
                                       int slot, int lane) {
   slot += lane % kTileTokens;

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attends to a warp's share of the bf16 windows, 16 slots at a time. They use the ring of its
-// records, in pieces of up to 128 dims of a tile's keys, then of its values, in padded rows. A slot
-// without a token may hold any value, even NaN, so zeros are loaded in its place.
+// Attends to a warp's share of the bf16 windows, one tile of 16 slots at a time. A tile comes
+// through the warp's ring, after its records: pieces of up to 128 dims of the keys, then of the
+// values, in padded rows. A slot without a token holds zeros there.
 //
-// Probabilities enter the product with V as the sum of two bf16 numbers, because these tokens get
+// A probability enters the product with V as the sum of two bf16 numbers, because window tokens get
 // most of the attention.
 #pragma once
 
@@ -15,8 +15,7 @@
 
 namespace oscar {
 
-// Attends to a tile that is in the ring's next pieces. query: [kUnit, kQueryStride] in shared
-// memory.
+// Attends to the tile in the ring's next pieces. `query`: [kUnit, kQueryStride] in shared memory.
 template <class Shape, class Ring, class State>
 __device__ inline void AttendWindowTile(const DecodeRule& rule, uint32_t valid, uint32_t query,
                                         Ring& ring, int lane, State& state) {

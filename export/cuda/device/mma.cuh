@@ -34,8 +34,8 @@ __device__ inline void MmaBf16(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// Multiplies integers with m16n8k32. A and B are as above, with four bytes from 4t and 4t + 16 on
-// instead of pairs.
+// Multiplies integers with m16n8k32. Fragments are as above, except that those of A and B have the
+// four bytes from 4t or 4t + 16 on instead of pairs.
 __device__ inline void MmaU8S8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
                                uint32_t b0, uint32_t b1) {
   asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
@@ -195,8 +195,8 @@ __device__ inline void CopyBulk(uint32_t shared, const void* global, int bytes, 
 }
 #endif
 
-// Programmatic dependent launch (sm_90): lets the next kernel start, or waits for the writes of the
-// previous one.
+// Programmatic dependent launch (sm_90): LaunchDependents lets the next kernel start, and
+// WaitForPreviousKernel waits for the writes of the previous one.
 __device__ inline void LaunchDependents() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");

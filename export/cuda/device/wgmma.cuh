@@ -4,8 +4,8 @@
 // Hopper's warpgroup instructions, sm_90a: matrix products and bulk tensor copies (PTX ISA 8.x,
 // sections on wgmma and cp.async.bulk.tensor). Trap: accumulators may be used only between
 // WgmmaWait() and the next product. The compiler does not know that; Hold() (mma.cuh) tells it.
-// Trap: if two chains of products into the same sums follow each other, and each begins without
-// adding, ptxas 13.0 merges them and drops the second.
+// Trap: if two consecutive chains of products write the same sums, and each begins without adding,
+// ptxas 13.0 merges them and drops the second.
 #pragma once
 
 #include <cuda.h>  // CUtensorMap
@@ -18,9 +18,9 @@ namespace oscar {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// Describes an operand of 128-byte rows swizzled by 128 bytes. `group_bytes`: the step from 8 rows
-// to the next 8. If rows run along k (transposed operand), `panel_bytes` is the step from 64
-// columns to the next 64.
+// Describes an operand of 128-byte rows with 128-byte swizzle. `group_bytes`: the distance between
+// groups of 8 rows. `panel_bytes`: the distance between panels of 64 columns, if rows run along k
+// (transposed operand).
 __device__ __forceinline__ uint64_t WgmmaOperand(uint32_t address, uint32_t panel_bytes = 16,
                                                  uint32_t group_bytes = 1024) {
   return static_cast<uint64_t>((address & 0x3FFFF) >> 4) |
@@ -53,8 +53,8 @@ __device__ __forceinline__ void WgmmaWait() {
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
   ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-// d [64, n] (+)= a [64, 16] b, with both in shared memory. b is stored as rows [n, 16], or with
-// kColumns as [16, n]. Here d is [64, 32].
+// Computes d [64, n] = a [64, 16] b, or d += a b, with both operands in shared memory. b is stored
+// as rows [n, 16], or with kColumns as [16, n]. Here n is 32.
 template <bool kColumns = false>
 __device__ __forceinline__ void Wgmma(float (&d)[16], uint64_t a, uint64_t b, bool add) {
   asm volatile(
@@ -66,7 +66,7 @@ __device__ __forceinline__ void Wgmma(float (&d)[16], uint64_t a, uint64_t b, bo
       : "l"(a), "l"(b), "r"(static_cast<int>(add)), "n"(static_cast<int>(kColumns)));
 }
 
-// The same with d [64, 64].
+// The same with n = 64.
 template <bool kColumns = false>
 __device__ __forceinline__ void Wgmma(float (&d)[32], uint64_t a, uint64_t b, bool add) {
   asm volatile(
@@ -78,7 +78,7 @@ __device__ __forceinline__ void Wgmma(float (&d)[32], uint64_t a, uint64_t b, bo
       : "l"(a), "l"(b), "r"(static_cast<int>(add)), "n"(static_cast<int>(kColumns)));
 }
 
-// The same with d [64, 128].
+// The same with n = 128.
 template <bool kColumns = false>
 __device__ __forceinline__ void Wgmma(float (&d)[64], uint64_t a, uint64_t b, bool add) {
   asm volatile(
@@ -90,7 +90,7 @@ __device__ __forceinline__ void Wgmma(float (&d)[64], uint64_t a, uint64_t b, bo
       : "l"(a), "l"(b), "r"(static_cast<int>(add)), "n"(static_cast<int>(kColumns)));
 }
 
-// d [64, 64] += a b, with a [64, 16] in registers and b stored as [16, 64].
+// Computes d [64, 64] += a b, with a [64, 16] in registers and b stored as [16, 64].
 __device__ __forceinline__ void WgmmaColumns(float (&d)[32], const uint32_t (&a)[4], uint64_t b) {
   asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" OSCAR_NAMES_32
                "}, "
@@ -99,7 +99,7 @@ __device__ __forceinline__ void WgmmaColumns(float (&d)[32], const uint32_t (&a)
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
-// d [64, 128] += a b, with a [64, 16] in registers and b stored as [16, 128].
+// Computes d [64, 128] += a b, with a [64, 16] in registers and b stored as [16, 128].
 __device__ __forceinline__ void WgmmaColumns(float (&d)[64], const uint32_t (&a)[4], uint64_t b) {
   asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" OSCAR_NAMES_64
                "}, "

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads one value of a cache, using only the tables of cache_format.h and cache_view.h: the
-// reference for the fused kernels. It is slow on purpose.
+// Reads one value of a cache, using only the tables of cache_format.h and cache_view.h, as the
+// reference for the fused kernels. It is written for clarity, not for speed.
 #pragma once
 
 #include "export/cuda/cache/record_values.cuh"

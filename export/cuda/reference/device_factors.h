@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Error feedback factors (linalg/error_feedback.h) for all heads of a side, in the scalar codec's
-// form and in the write kernels' form.
+// Error feedback factors (linalg/error_feedback.h) of keys or values for all heads, in the form of
+// the scalar codec and in that of the write kernels.
 #pragma once
 
 #include <vector>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cache of plausible random numbers for tests and benchmarks of its readers. Pages are in random
-// order, and every slot without a token holds NaN. Tensors are filled on the device from a hash of
-// position and seed, so equal seeds give equal caches for any page size.
+// A cache of plausible random numbers for tests and benchmarks of kernels that read it. Pages are
+// in random order, and every slot without a token holds NaN. Tensors are filled on the device from
+// a hash of position and seed, so equal seeds give equal caches for any page size.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -25,8 +25,8 @@ struct RandomCacheOptions {
   int recent_slots = 272;
   uint64_t seed = 1;
   double outlier_share = 0.002;  // share of tokens whose keys are 20 times as large
-  // If set, the new cache shares lengths and page table with this one, as layers of one model do.
-  // Both need the same options, and this cache must outlive the new one.
+  // If not null, the new cache shares the lengths and the page table of this cache, as the layers
+  // of a model do. Both need the same options, and the shared tables must outlive the new cache.
   const CacheView* same_tables = nullptr;
 };
 

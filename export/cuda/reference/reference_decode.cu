@@ -58,7 +58,7 @@ __global__ void ReferenceKernel(const DecodeArguments args, int num_q_heads, int
   if (args.attention_sinks != nullptr) sum += exp(args.attention_sinks[head] - top);
   if (threadIdx.x == 0) lse[row] = sum > 0 ? top + log(sum) : -INFINITY;
 
-  // Several threads share a dimension and divide its tokens.
+  // Several threads share a dimension; each sums over some of the tokens.
   const int dims = cache.format.v.dim;
   const int parts = dims < kThreads ? kThreads / dims : 1;
   for (int base = 0; base < dims; base += kThreads / parts) {

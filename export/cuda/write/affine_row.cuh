@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Device versions of linalg/affine_group.h and linalg/affine_metadata.h, and a record's metadata,
-// with one rounding per operation. Nvcc may contract a * b + c, so nothing here uses plain
-// operators.
+// Device versions of linalg/affine_group.h and linalg/affine_metadata.h, and the storing of
+// metadata in records, with one rounding per operation. Nvcc may contract a * b + c, so nothing
+// here uses plain operators.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -50,8 +50,8 @@ __device__ inline AffineGroup<float> AsStored(const AffineGroup<float>& affine, 
           __fadd_rn(middle, __fmul_rn(zero, 1 / steps))};  // steps are a power of two
 }
 
-// Returns the byte of a scale, and above it that of a zero, for values of AsStored. NaN gives NaN
-// and 0.
+// Returns the byte of a scale and, in the next higher byte, that of a zero, both as rounded by
+// AsStored. A NaN scale gives the byte of NaN and a zero of 0.
 __device__ inline uint32_t AffineBytes(const AffineGroup<float>& affine, int bits) {
   const uint32_t scale =
       affine.scale == affine.scale ? __half_as_ushort(__float2half_rn(affine.scale)) >> 7 : 0xFF;

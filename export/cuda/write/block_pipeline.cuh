@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared parts of the write kernels for rotated prefills on Hopper, dim 128. A block is four tiles,
-// 64 tokens. Blocks go through a ring of slots in shared memory: copies load them, one warpgroup of
-// the CTA rotates them in place, and the others quantize them. Three barriers per slot order these
-// steps: its rows are loaded, are rotated, are no longer needed. Grid: CTAs that share a head's
-// blocks, heads, sides.
+// Shared parts of the write kernels for rotated prefills on Hopper, dim 128. A block is four tiles
+// (64 tokens). Blocks go through a ring of slots in shared memory: copies fill a slot, one
+// warpgroup of the CTA rotates its rows in place, and the others quantize them. Every slot has a
+// barrier for each state: rows are loaded, rows are rotated, slot is free. Grid: [CTAs per head,
+// heads, keys and values].
 #pragma once
 
 #include "export/cuda/device/wgmma.cuh"
@@ -20,7 +20,7 @@ struct PipelineMaps {
 
 // Describes a tile to the warp that quantizes it.
 struct TileNote {
-  int page;           // number of its page; until that is loaded, its page table index
+  int page;           // page number; until that is loaded, index into the page table
   int record_offset;  // in bytes
   uint32_t tokens;    // bit t: token t is quantized; bit 31: see RowsGoElsewhere()
   int row;            // first row in the inputs
@@ -30,7 +30,7 @@ struct TileNote {
   __device__ bool RowsGoElsewhere() const { return tokens >> 31 != 0; }
 };
 
-// Byte offsets in shared memory. kNotes: number of blocks that have notes.
+// Byte offsets in shared memory. kNotes: the number of blocks whose TileNotes are kept.
 template <int kDim_, int kSlots_, int kNotes>
 struct BlockPipelineShared {
   static constexpr int kDim = kDim_, kSlots = kSlots_;
@@ -43,7 +43,7 @@ struct BlockPipelineShared {
   static constexpr int kRotationThere = kEmpty + 8 * kSlots;
   static constexpr int kBytes = kRotationThere + 8;
 
-  // Returns the notes of a block's four tiles. The kernel decides which of the kNotes a block uses.
+  // Returns the notes of a block's four tiles. The kernel decides which `index` a block uses.
   __device__ static TileNote* Notes(uint8_t* shared, int index) {
     return reinterpret_cast<TileNote*>(shared + kNote) + index * 4;
   }
@@ -70,8 +70,9 @@ __device__ inline TileNote NoteOf(const WriteArguments& a, const SideArguments& 
           tile.quantized | (to_rows ? 1U << 31 : 0), tile.row};
 }
 
-// Requests the 16 rows of a tile from `row` on. Called by a warp that may write to the tile's place
-// among the slot's four. One lane calls note() to publish more data together with the rows.
+// Requests the 16 rows of a tile, from `row` on, for one of a slot's four places. The calling warp
+// must be allowed to overwrite that place. One lane calls note() to publish more data together with
+// the rows.
 template <class Shared, class Note>
 __device__ inline void FetchTile(const CUtensorMap* rows, int head, int row, int slot, int place,
                                  const Note& note, uint8_t* shared) {
@@ -90,19 +91,19 @@ __device__ inline void FetchTile(const CUtensorMap* rows, int head, int row, int
   __syncwarp();
 }
 
-// The blocks of a CTA: every gridDim.x-th block of one head of one side.
+// The blocks of a CTA: every gridDim.x-th block of one head of the keys or the values.
 struct PipelineWork {
   int head;
   bool values;
   int blocks;
 };
-// Returns the index, among all tiles, of one of the four tiles (`place`) in a block of this CTA.
+// Returns the index, among all tiles of the call, of tile `place` (0 to 3) in a block of this CTA.
 __device__ inline int IndexOfTile(int block, int place) {
   return 4 * (static_cast<int>(blockIdx.x) + block * static_cast<int>(gridDim.x)) + place;
 }
 
-// Initializes the barriers, requests R, and waits for the previous kernel. All threads must call it
-// first.
+// Initializes the barriers, requests R and waits for the previous kernel. All threads must call
+// this before anything else.
 template <class Shared>
 __device__ inline PipelineWork BeginPipeline(const WriteArguments& a, const PipelineMaps& maps,
                                              int first_side, uint8_t* shared) {
@@ -130,10 +131,11 @@ __device__ inline PipelineWork BeginPipeline(const WriteArguments& a, const Pipe
 // Synchronizes all threads of the rotating warpgroup.
 __device__ inline void SyncRotators() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
 
-// Runs in the first warpgroup. Calls a warp's `errands`: Begin(slot) before the products of a
-// block, Beside(block) during them, and End(slot) before others see the rotated rows. kHalves:
-// number of column parts computed in turn, to save registers. kTogether: number of products issued
-// at a time, so that the quantizing warps, which also use tensor cores, get a turn.
+// Rotates all blocks. The first warpgroup runs it. Calls Begin(slot) of a warp's `errands` before
+// the products of a block, Beside(block) during them, and End(slot) before others see the rotated
+// rows. kHalves: number of parts into which columns are split, one computed after the other to save
+// registers. kTogether: number of products issued at a time, so that the quantizing warps, which
+// also use tensor cores, get a turn.
 template <class Shared, int kHalves, int kTogether, class Errands>
 __device__ inline void RotateBlocks(int blocks, Errands& errands, uint8_t* shared) {
   constexpr int kDim = Shared::kDim;

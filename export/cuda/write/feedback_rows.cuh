@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Quantizes 16 or 32 rows in shared memory with error feedback (linalg/feedback_codec.h), one row
-// per lane, in blocks of kFeedbackBlock coordinates. Inside a block, coordinates follow one another
-// with errors packed in bytes; the contribution of earlier blocks is a product of integers on
-// tensor cores. Errors and codes replace the values.
+// per lane, in blocks of kFeedbackBlock coordinates. The coordinates of a block are quantized in
+// order, with errors packed in bytes. The contribution of earlier blocks is an integer product on
+// tensor cores. Errors and codes overwrite the values.
 #pragma once
 
 #include "export/cuda/write/register_codes.cuh"
@@ -15,7 +15,7 @@ namespace oscar {
 // The fit of a group of a row: maps values to the group's range, and errors to quanta and back.
 struct FeedbackFit {
   float share, zero;            // y = x share + zero
-  float of_quantum, in_quanta;  // factors to values and to quanta; powers of two for a single group
+  float of_quantum, in_quanta;  // factors from and to quanta; powers of two for a single group
 };
 
 __device__ inline uint32_t LoadWord(uint32_t address) {
@@ -40,9 +40,9 @@ __device__ inline void StoreChunk(uint32_t address, const uint32_t (&x)[4]) {
                : "memory");
 }
 
-// `stored`: a reader's scale and zero. `unit`: the factor's unit. If a row has several groups,
-// `wider` is the widest scale over this one, at most kMostWider, and `narrower` this one over the
-// widest.
+// `stored`: scale and zero as a reader gets them. `unit`: the factor's unit. If a row has several
+// groups, `wider` is the largest scale divided by this one, at most kMostWider, and `narrower` is
+// this scale divided by the largest.
 __device__ inline FeedbackFit FitFeedback(const AffineGroup<float>& stored, int bits, float unit,
                                           float wider = 1, float narrower = 1) {
   const float share = CodeShare(bits), quanta = FeedbackQuanta(bits);
@@ -50,8 +50,8 @@ __device__ inline FeedbackFit FitFeedback(const AffineGroup<float>& stored, int 
           narrower * quanta};
 }
 
-// Returns the row whose chunks store the sums of `row`. With chunk c of row r stored at c ^ (r %
-// 8), accesses by row and by fragment have no bank conflicts.
+// Returns the row whose chunks hold the sums of `row`. If chunk c of row r is stored at c ^ (r %
+// 8), neither access by row nor access by fragment has bank conflicts.
 __device__ inline int SumRow(int row) { return (row & ~7) | row % 4 * 2 | row / 4 % 2; }
 
 // Replaces byte i of a word by the low byte of `byte`.
@@ -70,7 +70,8 @@ __device__ inline float SaturatedFma(float x, float y, float z) {
 }
 
 // Loads the B fragments of factor columns [n, n + 16) and the coordinates of two blocks. kShared:
-// from shared memory, with columns 16 bytes apart modulo 128; otherwise from any memory.
+// loads from shared memory, where the columns must start at different multiples of 16 bytes modulo
+// 128. Otherwise loads from any memory.
 template <bool kShared>
 __device__ inline void LoadFactors(const int8_t* columns, int stride, uint32_t (&b)[4]) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -88,8 +89,8 @@ __device__ inline void LoadFactors(const int8_t* columns, int stride, uint32_t (
 // Adding this to an integer within +-2^22 leaves the integer in the low bits of the float.
 inline constexpr float kInteger = 12582912.0F;  // 2^23 + 2^22
 
-// Returns a word whose last byte is an error in quanta, x * in_quanta, rounded and clamped to
-// +-kMaxFeedback. kTame: clamping is not needed. kOneGroup: in_quanta is a power of two.
+// Returns a word whose last byte is the error x * in_quanta, rounded and clamped to +-kMaxFeedback.
+// kTame: no clamping is needed. kOneGroup: in_quanta is a power of two.
 template <bool kTame, bool kOneGroup>
 __device__ inline uint32_t RoundedError(float x, float in_quanta) {
   if constexpr (kTame && kOneGroup) {
@@ -103,12 +104,17 @@ __device__ inline uint32_t RoundedError(float x, float in_quanta) {
   }
 }
 
-// Quantizes the rows of a warp. chunk(row, c): address of the 16 bytes of values [8c, 8c + 8) of a
-// row. fit_of(d): this lane's fit of dim d. factor [dim, stride]: the result of PackFeedbackFactor.
-// kDim: dim for rows of 2 bits, or 0 for any rows. kOneGroup: a row is one group. kTame: no error
-// exceeds kMaxFeedback. Afterwards chunk 2b + 1 of a row has the codes of block b as bytes. If kDim
-// is not 0, chunk 8s + 7 has those of dims [64 s, 64 s + 64) as words of K's planes, one for each
-// lane of a quad.
+// Quantizes the rows of a warp.
+//
+// - chunk(row, c): the address of the 16 bytes with values [8c, 8c + 8) of a row
+// - fit_of(d): this lane's fit of dim d
+// - factor [dim, stride]: the result of PackFeedbackFactor
+// - kDim: dim for rows of 2 bits, or 0 for any rows
+// - kOneGroup: a row is one group; kTame: no error exceeds kMaxFeedback
+//
+// Afterwards, if kDim is 0, chunk 2b + 1 of a row has the codes of block b as bytes. Otherwise
+// chunk 8s + 7 has the codes of dims [64 s, 64 s + 64) as words of K's planes, one for each lane of
+// a quad.
 template <int kTiles, bool kTame, int kDim, bool kOneGroup, class Chunk, class FitOf>
 __device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int stride,
                                 const Chunk& chunk, const FitOf& fit_of) {
@@ -127,8 +133,8 @@ __device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int str
 #pragma unroll 1
     for (int first = segment; first < (kPlanes ? segment + 64 : min(segment + 64, dim));
          first += kFeedbackBlock) {
-      // Applies the feedback of earlier blocks. Tensor cores compute [rows, 16], which moves to the
-      // rows' lanes.
+      // Applies the feedback of earlier blocks. Tensor cores compute sums [rows, 16], which are
+      // then moved to the lanes of the rows.
       int c[kTiles][2][4] = {};
       const auto add = [&](int i) {  // coordinates [i, i + 32): this block's own factors are 0
         uint32_t b[4];

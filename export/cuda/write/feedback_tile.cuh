@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuantizeTile (tile_codec.cuh) with error feedback, for any dimension, bits and group.
+// Does what QuantizeTile (tile_codec.cuh) does, with error feedback, for any dimension, bits and
+// group.
 #pragma once
 
 #include "export/cuda/write/feedback_rows.cuh"
@@ -9,7 +10,7 @@
 namespace oscar {
 
 // Quantizes the tokens `tile.quantized` of `y` (shared memory [16][stride words]) into the record,
-// and overwrites `y`. `planes` and `fits` are as in QuantizeTile.
+// and overwrites `y`. `planes` and `fits` are scratch space as in QuantizeTile.
 __device__ inline void QuantizeTileWithFeedback(const WriteArguments& a, const SideArguments& s,
                                                 const TokenTile& tile, int head, uint32_t* y,
                                                 int stride, uint32_t* planes,
@@ -41,7 +42,7 @@ __device__ inline void QuantizeTileWithFeedback(const WriteArguments& a, const S
   for (int h = 0; h < 2; ++h) {
     if (!of_rows.good[h]) continue;
     for (int o = 0; o < rows.octets; ++o) {
-      // The codes of octet o, four per word, are in the second half of its block.
+      // The codes of octet o, four per word, are in the second half of its feedback block.
       const uint32_t word = y[(g + 8 * h) * stride + o / 2 * 8 + 4 + o % 2 * 2 + lane % 4 / 2];
       const uint32_t pair = __byte_perm(word, 0, lane % 2 == 0 ? 0x4140 : 0x4342);
       AddCodes(planes, s.side, h, o, pair);

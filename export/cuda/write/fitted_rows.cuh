@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fits scales (linalg/scale_fit.h) and stores them as bytes, for 2-bit groups of 32 values in rows
-// in shared memory. Each lane has a row, so a group's sums need no other lane. Codes and values in
-// steps are packed in bytes and multiplied four at a time. A warp uses fast arithmetic unless a
-// group in a row that matters needs more care.
+// Fits scales (linalg/scale_fit.h) of 2-bit groups of 32 values, to be stored as bytes, for rows in
+// shared memory. Each lane has a row, so it can sum a group without other lanes. Codes, and values
+// in steps, are packed in bytes and multiplied four at a time. A warp uses this fast arithmetic if
+// it is exact for all rows that are stored.
 #pragma once
 
 #include "export/cuda/write/feedback_rows.cuh"
@@ -15,24 +15,24 @@ inline constexpr int kFittedGroup = 32;  // values
 inline constexpr float kFittedSteps = ScaleSteps(2);
 inline constexpr float kMiddleCode = 1.5F;
 
-// Returns x / scale rounded as by one division. x is a bf16, and inverse is 1 / scale correctly
-// rounded. None of all 2^23 x 128 pairs of significands is rounded differently
+// Returns x / scale, rounded as by one division. x is a bf16 and `inverse` is the correctly rounded
+// 1 / scale. A test of all 2^23 x 128 pairs of significands found no other result
 // (write_division_test.cu). Requires x = 0 or a quotient above 2^-60.
 __device__ inline float DivideBf16(float x, float scale, float inverse) {
   const float q = __fmul_rn(x, inverse);
   return __fmaf_rn(__fmaf_rn(-scale, q, x), inverse, q);
 }
 
-// Whether Reciprocal(scale) is correctly rounded: one Newton step misses only the largest
+// Whether Reciprocal(scale) is correctly rounded. Its one Newton step fails only for the largest
 // significand.
 __device__ inline bool HasReciprocal(float scale) {
   return (scale >= 0x1p-30F) & (scale <= 0x1p100F) &
          ((__float_as_uint(scale) & 0x7FFFFFU) != 0x7FFFFFU);
 }
 
-// Returns an integer whose last byte is the code of a value at place x / scale + zero; `steps` is
-// the place in steps. The code changes where place + 1/2, rounded to float32, reaches 1, 2 or 3.
-// The sum here, rounded up, reaches 1/4, 1/2 or 3/4 at the same places; a test of all places
+// Returns an integer whose last byte is the code of a value. `steps` is the value's place, x /
+// scale + zero, in steps. The code changes where place + 1/2, rounded to float32, reaches 1, 2 or
+// 3. `share`, which is rounded up, reaches 1/4, 1/2 or 3/4 at the same places; a test of all places
 // confirms that.
 __device__ inline uint32_t RaisedCode(float steps) {
   float share;  // reaches 1/4, 1/2, 3/4 exactly at code 1, 2, 3
@@ -47,13 +47,13 @@ __device__ inline uint32_t PackBytes(const uint32_t (&x)[4]) {
   return __byte_perm(__byte_perm(x[0], x[1], 0x0040), __byte_perm(x[2], x[3], 0x0040), 0x5410);
 }
 
-// Sums over a group's codes c and values q. Values are in steps from the middle code, plus 128.
+// Sums over a group's codes c and values q. q is in steps from the middle code, plus 128.
 struct GroupSums {
   uint32_t c = 0, q = 0, squares = 0, products = 0;  // `squares`: of c or of q
 };
 
-// Sums a group. kClamped: values may be more than 127 steps from the middle code. kOfCodes: sums
-// the squares of codes instead of values.
+// Sums a group. kClamped: values may be more than 127 steps from the middle code. kOfCodes:
+// `squares` is the sum over codes, not over values.
 template <bool kClamped, bool kOfCodes>
 __device__ inline GroupSums SumGroup(const float (&x)[kFittedGroup],
                                      const AffineGroup<float>& affine) {
@@ -82,7 +82,7 @@ __device__ inline GroupSums SumGroup(const float (&x)[kFittedGroup],
   return sums;
 }
 
-// Computes the sums of SumGroup for any scale and zero. word(i) loads pair i of the group.
+// Does what SumGroup does, for any scale and zero. word(i) loads pair i of the group.
 template <class Word>
 __device__ inline GroupSums SumAnyGroup(const Word& word, const AffineGroup<float>& affine,
                                         bool of_codes) {
@@ -107,8 +107,8 @@ __device__ inline GroupSums SumAnyGroup(const Word& word, const AffineGroup<floa
   return sums;
 }
 
-// Makes one step of linalg/scale_fit.h on a lane's group. `extremes`: the largest and the negated
-// smallest value. `matters`: whether the lane's row is stored and finite.
+// Makes one step of linalg/scale_fit.h on a lane's group. `extremes`: the largest value and the
+// negated smallest value. `matters`: whether the lane's row is stored and finite.
 template <bool kLeastSquares, class Word>
 __device__ inline AffineGroup<float> RefitGroup(const float (&x)[kFittedGroup], uint32_t extremes,
                                                 const AffineGroup<float>& affine, bool matters,
@@ -143,7 +143,7 @@ __device__ inline AffineGroup<float> RefitGroup(const float (&x)[kFittedGroup], 
   return cov > 0 ? AffineGroup<float>{__fmul_rn(affine.scale, slope), zero} : affine;
 }
 
-// Fits a lane's group. The range covers the clipped values and 0.
+// Fits a lane's group, starting from the range of the clipped values and 0.
 template <class Word>
 __device__ inline AffineGroup<float> FitGroupOfBytes(const uint32_t (&x)[16], uint32_t extremes,
                                                      float threshold, bool matters,
@@ -176,9 +176,9 @@ __device__ inline ByteAffine RoundToBytes(const AffineGroup<float>& affine) {
       __byte_perm(__half_as_ushort(__float2half_rn(scale)) >> 7, __float_as_uint(raised), 0x1140)};
 }
 
-// Finds the smallest bf16 values of codes 1, 2 and 3, twice each, for values of RoundToBytes.
-// Bounds between codes have few significant bits, so except at 0 no bf16 is so near to one that
-// rounding matters. A test covers all bounds.
+// Finds the smallest bf16 values with codes 1, 2 and 3 for a scale and zero of RoundToBytes, each
+// in both halves of a word. Bounds between codes have few significant bits. So except at 0, no bf16
+// is so close to a bound that rounding matters. A test covers all bounds.
 __device__ inline void StepsOfBytes(const AffineGroup<float>& affine, uint32_t (&code)[3]) {
   constexpr float kLetThrough[3] = {0x1.7FFFFEp-25F, 0x1p-24F, 0x1p-23F};  // rounding margins
 #pragma unroll

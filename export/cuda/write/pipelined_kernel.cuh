@@ -9,8 +9,8 @@
 
 namespace oscar {
 
-// This number of quantizing warpgroups leaves the rotating one enough registers for its sums, if a
-// CTA fills a multiprocessor.
+// With this number of quantizing warpgroups, the rotating one has enough registers for its sums if
+// a CTA fills a multiprocessor.
 inline constexpr int kQuantizers = 4;
 inline constexpr int kPipelineThreads = 128 * (1 + kQuantizers);
 inline constexpr int kRotatorRegisters = 128, kQuantizerRegisters = 88;
@@ -28,7 +28,7 @@ __device__ inline TileNote* PlannedNotes(uint8_t* shared, int block) {
   return PipelineShared<kDim>::Notes(shared, block % (2 * kPlannedBlocks));
 }
 
-// The errands of a rotating warp: it plans a tile of each block and requests it.
+// The errands of a rotating warp, which plans one tile of each block and requests its rows.
 template <int kDim>
 class TilePlanner {
   using Shared = PipelineShared<kDim>;
@@ -70,7 +70,8 @@ class TilePlanner {
   __device__ void Begin(int) {}
   __device__ void Beside(int block) {
     Fetch();
-    // The notes of blocks that are already quantized take half of the space.
+    // Overwrites the notes of the kPlannedBlocks blocks before the current ones; those are
+    // quantized by now.
     if (block % kPlannedBlocks == kPlannedBlocks / 2 && planned_ < work_.blocks) {
       Plan();
       StorePages();
@@ -94,7 +95,8 @@ class TilePlanner {
   int page_ = 0;
 };
 
-// Quantizes every kQuantizers-th block. `group` is the index of this warpgroup.
+// Quantizes every kQuantizers-th block. `group`: the index of this warpgroup among the quantizing
+// ones.
 template <int kDim, bool kTwoBits, int kFits>
 __device__ inline void QuantizeBlocks(const WriteArguments& a, const PipelineWork& work, int group,
                                       uint8_t* shared) {
@@ -147,8 +149,8 @@ __global__ void __launch_bounds__(kPipelineThreads, 1)
   using Shared = PipelineShared<kDim>;
   extern __shared__ __align__(1024) uint8_t shared[];
   const PipelineWork work = BeginPipeline<Shared>(a, maps, first_side, shared);
-  // The shuffle shows the compiler that all lanes agree. Otherwise each product would wait for the
-  // previous one.
+  // The shuffle shows the compiler that all lanes have the same value. Otherwise each product would
+  // wait for the previous one.
   const int warp = __shfl_sync(kWarp, static_cast<int>(threadIdx.x) / 32, 0);
   if (warp < 4) {
     TakeRegisters<kRotatorRegisters>();

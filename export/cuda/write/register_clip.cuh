@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clip thresholds of the 16 rows of a tile in registers (percentile_clip.h). bf16 magnitudes have
-// the same order as their bit patterns, so finding the exact order statistic is a search for an
-// integer. Each halving counts the row once, on tensor cores. Rows that are not finite get an
-// arbitrary threshold.
+// Finds the clip thresholds of the 16 rows of a tile in registers (percentile_clip.h). bf16
+// magnitudes have the same order as their bit patterns, so the exact order statistic is found by
+// bisection over integers. Each step counts the values of a row once, on tensor cores. Rows that
+// are not finite get an arbitrary threshold.
 #pragma once
 
 #include "export/cuda/write/register_rows.cuh"
@@ -22,8 +22,9 @@ __device__ inline RegisterRows<kOctets> Magnitudes(const RegisterRows<kOctets>& 
   return magnitudes;
 }
 
-// Counts the values of whole rows g and g + 8 that reach the pivots (bit patterns in the halves of
-// a word). It multiplies indicators in A fragments by ones.
+// Counts the values of rows g and g + 8 that reach the pivots (bit patterns in the halves of a
+// word), by multiplying indicators in A fragments by ones. Counts whole rows, not only this lane's
+// values.
 template <int kOctets>
 __device__ inline void CountReaching(const RegisterRows<kOctets>& magnitudes, uint32_t pivots,
                                      float (&count)[2]) {
@@ -39,8 +40,8 @@ __device__ inline void CountReaching(const RegisterRows<kOctets>& magnitudes, ui
   count[1] = c[0][2] + c[1][2];
 }
 
-// Finds the thresholds that `rank` values reach, by bisection over all bit patterns. Returns the
-// patterns in the halves of a word. It runs rarely.
+// Finds, by bisection over all bit patterns, the largest thresholds that at least `rank` values
+// reach. Returns their patterns in the halves of a word. It is slow but runs rarely.
 template <int kOctets>
 __device__ inline uint32_t FindThresholds(const RegisterRows<kOctets>& rows, float rank) {
   constexpr uint32_t kOnes = 0x3F803F80U;
@@ -63,8 +64,8 @@ __device__ inline uint32_t FindThresholds(const RegisterRows<kOctets>& rows, flo
   return found;
 }
 
-// Stores magnitudes as bytes, four per word in any order: the distance of their patterns from
-// `low`, at most 127.
+// Magnitudes as bytes, four per word in any order. A byte is the distance of the bit pattern from
+// `low`, clamped to 0 .. 127.
 template <int kOctets>
 struct RowKeys {
   uint32_t k[2][kOctets / 2];
@@ -85,7 +86,7 @@ __device__ inline RowKeys<kOctets> KeysAbove(const RegisterRows<kOctets>& magnit
   return keys;
 }
 
-// Sums (keys + offset) as signed bytes over whole rows. `offset` holds one value per row, repeated
+// Sums (key + offset) over whole rows, as signed bytes. `offset` has one value per row, repeated
 // four times.
 template <int kOctets>
 __device__ inline void SumKeys(const RowKeys<kOctets>& keys, const uint32_t (&offset)[2],
@@ -101,10 +102,12 @@ __device__ inline void SumKeys(const RowKeys<kOctets>& keys, const uint32_t (&of
 }
 
 // Finds the thresholds of both rows by linalg's ClipThresholdSort: the largest pattern that dim -
-// index magnitudes reach. It searches 126 patterns around `guess`. If the threshold of a row lies
-// elsewhere, it searches all patterns in the rows that load() returns, so that rows need not stay
-// in registers until then. Adding 128 - p makes a key x that reaches p negative as a byte, so the
-// sum of those bytes reveals the count in multiples of 256.
+// index magnitudes reach. It first searches 126 patterns around `guess`. If a threshold lies
+// elsewhere, it searches all patterns. load() returns the rows for that, so that they need not stay
+// in registers.
+//
+// To count the keys that reach a pattern p, 128 - p is added to every key. Keys that reach p
+// overflow to negative bytes, so each lowers the sum of the bytes by 256.
 template <int kOctets, class Load>
 __device__ inline void SortThresholds(const RegisterRows<kOctets>& rows, const Load& load,
                                       int index, const float (&guess)[2], float (&threshold)[2]) {
@@ -154,7 +157,7 @@ __device__ inline void SortThresholds(const RegisterRows<kOctets>& rows, const L
 }
 
 // Finds the thresholds by ClipThresholdBisect. A bf16 magnitude exceeds a float exactly if it
-// reaches the bf16 after the float truncated to bf16.
+// reaches the successor of the float truncated to bf16.
 template <int kOctets>
 __device__ inline void BisectThresholds(const RegisterRows<kOctets>& rows, int index,
                                         const float (&largest)[2], float (&threshold)[2]) {

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Computes codes of a tile in registers. For two bits, code(x) = clamp(trunc(x / scale + zero +
-// 0.5), 0, 3) does not decrease with x, so it is the number of steps that x reaches. The steps are
-// the smallest bf16 values with codes 1, 2 and 3, found with the exact formula in six divisions per
-// row. A row without a step between its own values (constant rows, a step at zero itself) is
-// divided value by value. Clipped values need no clamping, because every step lies between the
-// smallest and the largest value of the group.
+// 0.5), 0, 3) does not decrease with x. So the code is the number of steps that x reaches. The
+// steps are the smallest bf16 values with codes 1, 2 and 3, found with the exact formula in six
+// divisions per row.
+//
+// Some rows have no step between their own values (constant rows) or a step at zero itself. Their
+// codes are computed by one division per value. Clipped values need no clamping, because every step
+// lies between the smallest and the largest value of the group.
 #pragma once
 
 #include "export/cuda/write/register_rows.cuh"
@@ -20,10 +22,10 @@ __device__ inline float Reciprocal(float x) {
   return __fmaf_rn(__fmaf_rn(-x, y, 1), y, y);
 }
 
-// Returns x / scale rounded as by one division, for scales in the range of Reciprocal, and x = 0 or
-// quotients above 2^-26 (adding 0.5 absorbs smaller ones). inverse: Reciprocal(scale). The second
-// quotient is off by less than one unit, so the third is exact (Markstein, IBM J. Res. Dev. 34,
-// 1990).
+// Returns x / scale, rounded as by one division. Requires a scale in the range of Reciprocal, and x
+// = 0 or a quotient above 2^-26 (adding 0.5 absorbs smaller ones). `inverse`: Reciprocal(scale).
+// The second quotient is off by less than one unit in the last place, so the third is exact
+// (Markstein, IBM J. Res. Dev. 34, 1990).
 __device__ inline float DivideBy(float x, float scale, float inverse) {
   float q = __fmul_rn(x, inverse);
   q = __fmaf_rn(__fmaf_rn(-scale, q, x), inverse, q);
@@ -38,7 +40,7 @@ struct GroupFit {
   bool regular;   // whether DivideBy is exact for all values
 };
 
-// Does the same as FitAffineGroup in fewer instructions: 3, 7 and 15 divide exactly after one
+// Does what FitAffineGroup does, in fewer instructions: dividing by 3, 7 or 15 is exact after one
 // correction. `extremes`: the largest value and the negated smallest one, bf16.
 __device__ inline GroupFit FitGroup(uint32_t extremes, float threshold, int max_code) {
   GroupFit fit;
@@ -62,9 +64,9 @@ __device__ inline float CodeSum(float x, const GroupFit& fit) {  // matches Affi
   return __fadd_rn(__fadd_rn(DivideBy(x, fit.affine.scale, fit.inverse), fit.affine.zero), 0.5F);
 }
 
-// Finds the smallest bf16 value of code c. Quotient plus zero must reach `sum` = c - 1/2, minus the
-// margin `let_through` that the rounding of both sums bridges. In float32 this has four rounding
-// errors, so the result is the nearest bf16 value or the next one.
+// Finds the smallest bf16 value with code c, where `sum` = c - 1/2. Its quotient plus zero must
+// reach `sum`, minus the margin `let_through`, because two sums are rounded. The float32 estimate
+// has four rounding errors, so the result is the bf16 nearest to it or the next one.
 __device__ inline uint32_t FindStep(const GroupFit& fit, float sum, float let_through) {
   const float x =
       __fmul_rn(__fsub_rn(__fsub_rn(sum, fit.affine.zero), let_through), fit.affine.scale);
@@ -74,9 +76,9 @@ __device__ inline uint32_t FindStep(const GroupFit& fit, float sum, float let_th
   return reached ? nearest : next;
 }
 
-// Finds the steps of a group in the lanes with q = 0 and 1: the low half of `steps` has the pattern
-// of code 1 or 3, the high half that of code 2. Returns false if the largest value does not have
-// code 3. The smallest one has code 0, because it determines `zero`.
+// Finds the steps of a group. In lanes with q = 0 the low half of `steps` is the pattern of code 1,
+// with q = 1 that of code 3. The high half is that of code 2. Returns false if the largest value
+// does not have code 3. The smallest value has code 0, because it determines `zero`.
 __device__ inline bool FindSteps(const GroupFit& fit, int q, uint32_t& steps) {
   const uint32_t end = FindStep(fit, q == 0 ? 0.5F : 2.5F, q == 0 ? 0x3p-26F : 0x1p-23F);
   const uint32_t middle = FindStep(fit, 1.5F, 0x1p-24F);
@@ -102,16 +104,16 @@ __device__ inline CodeSteps StepsOfRow(uint32_t steps, int h) {
            __byte_perm(high, high, 0x1010)}};
 }
 
-// K's planes in lane order: words of rows g first, then of rows g + 8.
+// K's planes in lane order: the words of row g, then those of row g + 8.
 template <int kOctets>
 struct RegisterPlanes {
   uint32_t low[kOctets / 4];
   uint32_t high[kOctets / 4];  // only the first half is used for 3 bits
 };
 
-// Computes codes from the steps of `kFits` groups of both rows. The mask of the steps that a pair
-// reaches is 0xFFFF times a pair of ones and zeros, and 0xFFFF times kShift is 1 in 32 bits. So
-// each product adds the codes of octet n to a word, shifted to their place.
+// Computes 2-bit codes from the steps of `kFits` groups of both rows. For a step that a pair of
+// values reaches, the mask is 0xFFFF times a pair of ones and zeros, and 0xFFFF * kShift is 1 in 32
+// bits. So a product adds the codes of octet n to a word, shifted to their place.
 template <int kOctets, int kFits>
 __device__ inline void TwoBitPlanes(const RegisterRows<kOctets>& rows,
                                     const CodeSteps (&steps)[2][kFits],
@@ -174,15 +176,15 @@ __device__ inline void DividedPlanes(const RegisterRows<kOctets>& rows,
   }
 }
 
-// Calls DividedPlanes for all rows. Rows that are not `good` get 0. The loop is not unrolled
-// because it runs rarely.
+// Computes all rows with exact divisions. Rows that are not `good` get codes 0. The loop is not
+// unrolled because it runs rarely.
 template <int kOctets>
 __device__ inline void ExactPlanes(const RegisterRows<kOctets>& rows,
                                    const GroupFit (&fits)[2][kOctets / 4],
                                    const float (&threshold)[2], const bool (&good)[2], int bits,
                                    RegisterPlanes<kOctets>& planes) {
-  // The arrays are in memory so that rows stay in registers. They are in one struct, because the
-  // compiler gives separate arrays the same memory as other arrays, and then keeps those there.
+  // The arrays are in memory so that rows stay in registers. They are in one struct, because
+  // otherwise the compiler overlays them with other arrays, which it then keeps in memory too.
   struct {
     volatile uint32_t y[kOctets], low[kOctets / 4], high[kOctets / 4];
   } stored;

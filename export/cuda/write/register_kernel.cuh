@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The write kernel for dims that fit in registers. A warp moves a tile through registers to its
-// record, while the rows of its next tile are loaded to shared memory. Grid: CTAs that share a
-// head's tiles, heads, sides; in a flush tiles, heads x requests, sides. The warps of a CTA run the
-// loop together, because they rotate together.
+// record while the rows of its next tile are loaded to shared memory. All warps of a CTA run the
+// loop in step, because they rotate together. Grid: [CTAs per head, heads, keys and values], in a
+// flush [tiles, heads x requests, keys and values].
 #pragma once
 
 #include "export/cuda/write/register_kernel.h"
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(32 * RegisterWarps(kDim), kRegisterCtas<kDim>)
   const bool values = first_side + blockIdx.z == 1;
   const SideArguments& s = a.sides[values ? 1 : 0];
 
-  // Tokens outside the call may use any row, such as the first, because their results are not
+  // Tokens outside the call may use any row, such as the first one, because their results are not
   // stored.
   const __nv_bfloat16* input_rows = s.x + head * kDim;
   const int row_values = a.view.num_kv_heads * kDim;
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(32 * RegisterWarps(kDim), kRegisterCtas<kDim>)
   if constexpr (kRotated)
     LoadRotation<kDim, 32 * kWarps>(s.rotation + head * s.rotation_stride, copy);
   WaitForPreviousKernel();
-  // The state of the staged tile. The rest is recomputed where needed.
+  // The state of the staged tile; everything else is recomputed where needed.
   uint32_t quantized = 0;
   bool to_rows = false;  // whether rows go to windows or to the caller's array
   int record_offset = 0;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Selects and launches the instance of register_kernel.cuh or pipelined_kernel.cuh for one dim; one
-// .cu file per dim includes it.
+// Selects and launches the instance of register_kernel.cuh or pipelined_kernel.cuh for one dim. One
+// .cu file per dim includes this header.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ template <class... Parameters>
 void AllowSharedMemory(void (*kernel)(Parameters...), int bytes) {
   OSCAR_CUDA_CHECK(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  // By default the driver leaves too little shared memory for all CTAs that would fit.
+  // By default the driver does not provide enough shared memory for all CTAs that would fit.
   OSCAR_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                         cudaSharedmemCarveoutMaxShared));
 }

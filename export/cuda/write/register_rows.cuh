@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The 16 rows of a tile in a warp's registers, and arithmetic on pairs of their values. Lane 4g + t
+// The 16 rows of a tile in a warp's registers, and arithmetic on pairs of bf16 values. Lane 4g + t
 // holds the pairs at dims 8o + 2t of rows g and g + 8.
 #pragma once
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Quantizes a tile in a warp's registers into its record: clip, fit, codes, planes. It does what
-// QuantizeTile (tile_codec.cuh) does for any shape, for dims known at compile time. The lanes of a
-// quad share the fits of its two rows: lanes with bit 1 clear have the first row, the others the
-// second.
+// Quantizes a tile in a warp's registers into its record: clips, fits, computes codes and packs
+// planes. Its result is that of QuantizeTile (tile_codec.cuh), but the dim must be known at compile
+// time. The four lanes of a quad share the fits of its two rows: lanes with bit 1 clear have those
+// of the first row, the others those of the second.
 #pragma once
 
 #include "export/cuda/write/register_clip.cuh"
@@ -45,7 +45,7 @@ __device__ inline void StoreWords(uint8_t* plane, uint32_t (&words)[kWords], int
   }
 }
 
-// The fits of this lane's row (kFits blocks), and the thresholds of both rows.
+// The fits of this lane's row, one for each of kFits parts, and the thresholds of both rows.
 template <int kFits>
 struct TileFits {
   GroupFit fits[kFits];
@@ -81,7 +81,7 @@ __device__ inline LaneExtremes<kFits> FindExtremes(const RegisterRows<kOctets>& 
   return extremes;
 }
 
-// Returns the largest value of a group and its negated smallest value in all lanes of the quad.
+// Returns the largest value of a group and its negated smallest value, to all lanes of the quad.
 __device__ inline uint32_t QuadExtremes(uint32_t max, uint32_t min) {
   max = MaxPair(max, SwapPair(max));
   min = NegatePair(MinPair(min, SwapPair(min)));
@@ -92,7 +92,8 @@ __device__ inline uint32_t QuadExtremes(uint32_t max, uint32_t min) {
   return extremes;
 }
 
-// Approximates, for both rows, the sum over eight pieces of a row of the spread of their values.
+// Approximates a sum for each of the two rows: over eight pieces of the row, the largest minus the
+// smallest value.
 template <int kFits>
 __device__ inline void SumSpreads(const LaneExtremes<kFits>& extremes, float (&sum)[2]) {
   uint32_t spread[2];
@@ -114,8 +115,8 @@ __device__ inline void SumSpreads(const LaneExtremes<kFits>& extremes, float (&s
   sum[1] = HighBf16(both);
 }
 
-// Finds the clip thresholds of both rows, and their largest magnitudes as bit patterns. `extremes`:
-// the rows' largest and negated smallest values. load() returns the rows and may be called again.
+// Finds the clip thresholds of both rows and their largest magnitudes (bit patterns). `extremes`:
+// each row's largest and negated smallest value. load() returns the rows and may be called again.
 template <int kOctets, int kFits, class Load>
 __device__ inline void ClipRows(const WriteArguments& a, int clip_index, float clip_guess,
                                 const Load& load, const RegisterRows<kOctets>& rows,
@@ -135,7 +136,7 @@ __device__ inline void ClipRows(const WriteArguments& a, int clip_index, float c
   }
 }
 
-// load() returns the rows and may be called twice.
+// Fits all groups of a tile. load() returns the rows and may be called twice.
 template <int kOctets, bool kTwoBits, int kFits, class Load>
 __device__ inline TileFits<kFits> FitTile(const WriteArguments& a, const SideArguments& s,
                                           const Load& load) {
@@ -188,7 +189,7 @@ __device__ inline void SlowPlanes(const RegisterRows<kOctets>& rows, const TileF
   ExactPlanes(rows, fits, tile.threshold, good, bits, planes);
 }
 
-// Quantizes the tokens of a mask. Blocks of 32 dims have their own fits unless kFits is 1.
+// Quantizes the tokens in the mask `tokens`. Every 32 dims have their own fit unless kFits is 1.
 template <int kOctets, bool kTwoBits, int kFits>
 __device__ inline void QuantizeRegisters(const WriteArguments& a, const SideArguments& s,
                                          uint32_t tokens, uint8_t* record,

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads rows into registers. The tiles of a CTA are in shared memory, where y = x R replaces x: on
-// Hopper with one wgmma per 128 columns and 16 dims for the four tiles of a warpgroup, elsewhere
-// with mma. Wgmma reads the rows of all four warps, so they wait and rotate together.
+// Loads rows into registers. The tiles of a CTA are in shared memory, where y = x R replaces x. On
+// Hopper, one wgmma multiplies 16 dims of a warpgroup's four tiles by 128 columns; elsewhere mma
+// does. Wgmma reads the rows of all four warps, so these wait for each other and rotate together.
 #pragma once
 
 #include "export/cuda/device/wgmma.cuh"
@@ -22,8 +22,8 @@ __device__ inline uint32_t StagedChunk(uint32_t stage, int row, int chunk) {
   return stage + chunk / 8 * kPanelBytes + row * 128 + (chunk % 8 ^ row % 8) * 16;
 }
 
-// Requests the rows of this warp's tile: row t is at `rows` + t * stride. Tokens outside the mask
-// use `other` instead.
+// Requests the rows of this warp's tile. Row t is at `rows` + t * stride; for tokens outside the
+// mask, `other` is loaded.
 template <int kDim>
 __device__ inline void StageRows(uint32_t stage, const __nv_bfloat16* rows, int64_t stride,
                                  uint32_t tokens, const __nv_bfloat16* other) {
@@ -50,7 +50,8 @@ __device__ inline void StageRows(uint32_t stage, const __nv_bfloat16* rows, int6
   CopyAsyncCommit();
 }
 
-// Address of this lane's row for the fragment of dims [16 s, 16 s + 16) in this warp's tile.
+// Returns the address of this lane's row for the fragment of dims [16 s, 16 s + 16) in this warp's
+// tile.
 __device__ inline uint32_t StagedFragment(uint32_t stage, int s) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int tile_row = static_cast<int>(threadIdx.x) / 32 % 4 * 16;
@@ -71,8 +72,8 @@ __device__ inline void LoadRegisters(uint32_t stage, RegisterRows<kDim / 8>& row
   }
 }
 
-// Copies R as matrices of 8 rows x 16 bytes, [kDim / 8][kDim / 8], kDim * kDim values in total.
-// Eight threads fill a matrix, which avoids bank conflicts.
+// Copies R as matrices [kDim / 8][kDim / 8] of 8 rows x 16 bytes. Eight threads fill a matrix,
+// which avoids bank conflicts.
 template <int kDim, int kThreads>
 __device__ inline void LoadRotation(const __nv_bfloat16* r, __nv_bfloat16* copy) {
   const uint32_t shared = SharedAddress(copy);
@@ -87,9 +88,9 @@ __device__ inline void LoadRotation(const __nv_bfloat16* r, __nv_bfloat16* copy)
 }
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// Describes B [16, kDim], made of 8 x 8 matrices whose rows run along n. The step between matrices
-// is 128 bytes along n and kDim * 16 bytes along k. See PTX ISA, "Asynchronous Warpgroup Level
-// Matrix Shared Memory Layout".
+// Describes B [16, kDim] as 8 x 8 matrices whose rows run along n. The step between matrices is 128
+// bytes along n and kDim * 16 bytes along k. See PTX ISA, "Asynchronous Warpgroup Level Matrix
+// Shared Memory Layout".
 template <int kDim>
 __device__ inline uint64_t RotationDescriptor(uint32_t address) {
   constexpr uint64_t kAlongK = kDim * 16 / 16;  // in units of 16 bytes
@@ -149,8 +150,8 @@ __device__ inline void MultiplyTile(uint32_t stage, const __nv_bfloat16* copy,
 #endif
 }
 
-// Replaces x by y = x R in shared memory. The registers of the sums are fixed, while rows read back
-// from memory may use any.
+// Replaces x by y = x R in shared memory. Sums of a wgmma must stay in fixed registers, but rows
+// read back from memory may be in any.
 template <int kDim>
 __device__ inline void RotateStage(uint32_t stage, const __nv_bfloat16* copy) {
   float c[kDim / 8][4];

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotates without quantizing: plain rows, and new tokens into the windows. A CTA multiplies tiles
-// of 16 rows by 64 columns of R, which it loads at once because one step is short and bound by
-// memory latency. CTAs that share rows write different columns of them, so rows rotated in place
-// need one CTA for all columns.
+// Rotates rows without quantizing them: any rows, or new tokens on their way into the windows. A
+// CTA multiplies tiles of 16 rows by 64 columns of R. It loads the columns all at once, because a
+// call is short and bound by memory latency. CTAs that share rows write different columns of them.
+// So rows that are rotated in place need one CTA for all columns.
 #include <algorithm>
 
 #include "export/cuda/device/cuda_check.h"
@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-// Warps per CTA, one tile each. Devices with 99 KB of shared memory set the limit.
+// Returns the warps per CTA; each has one tile. GPUs with 99 KB of shared memory set the limit.
 constexpr int RotateWarps(int dim) { return dim > 256 ? 1 : 2; }
 constexpr int ColumnBytes(int dim, bool transposed) {
   return 2 * (transposed ? kPieceColumns * RowStride(dim) : dim * RowStride(kPieceColumns));
@@ -25,8 +25,8 @@ constexpr int RotateSharedBytes(int dim, bool transposed) {
 }
 constexpr int Columns(int dim) { return (dim + kPieceColumns - 1) / kPieceColumns; }
 
-// Loads columns [n0, ..) of R (for the transpose: of its rows) to shared memory. Columns beyond dim
-// are not written.
+// Loads columns [n0, n0 + 64) of R, or rows if transposed, to shared memory. Columns beyond dim are
+// not written.
 template <bool kTransposed>
 __device__ void LoadColumns(const __nv_bfloat16* matrix, int dim, int n0, __nv_bfloat16* columns) {
   const int row_values = kTransposed ? dim : min(kPieceColumns, dim - n0);
@@ -41,7 +41,7 @@ __device__ void LoadColumns(const __nv_bfloat16* matrix, int dim, int n0, __nv_b
   CopyAsyncCommit();
 }
 
-// Multiplies the warp's tile x by 64 columns into c: c[j] holds columns from 8j on.
+// Multiplies the warp's tile x by 64 columns. c[j] holds the result's columns from 8j on.
 template <bool kTransposed>
 __device__ void MultiplyColumns(const __nv_bfloat16* x, const __nv_bfloat16* columns, int dim,
                                 float (&c)[8][4]) {
@@ -71,8 +71,9 @@ __device__ void MultiplyColumns(const __nv_bfloat16* x, const __nv_bfloat16* col
   }
 }
 
-// Rotates the rows from(r), r in [0, num_rows), and writes them to to(r) (null: skipped). Computes
-// columns [64 column, ..) in steps of 64 column_step.
+// Rotates the rows at from(r), for r in [0, num_rows), and writes them to to(r); skips rows for
+// which to(r) is null. Computes 64 columns at a time: from 64 * column on, in steps of 64 *
+// column_step.
 template <bool kTransposed, typename From, typename To>
 __device__ void RotateCta(const __nv_bfloat16* matrix, int dim, int64_t first_tile, int column,
                           int column_step, int64_t num_rows, From from, To to) {

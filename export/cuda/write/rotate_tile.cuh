@@ -3,7 +3,7 @@
 //
 // Computes y = x R for tiles of 16 rows in shared memory, one per warp, any dimension. R streams
 // through shared memory in pieces of 32 x 64 that the warps of a CTA share. Rows are padded by 8
-// values, for ldmatrix without bank conflicts. Every warp of the CTA must call it.
+// values to avoid bank conflicts of ldmatrix. All warps of the CTA must call RotateTile.
 #pragma once
 
 #include "export/cuda/device/mma.cuh"
@@ -16,7 +16,7 @@ inline constexpr int kPieceDepth = 32;                          // rows of R
 inline constexpr int kPieceColumns = 64;
 inline constexpr int kPieceValues = kPieceDepth * RowStride(kPieceColumns);
 
-// Loads R[k0.., n0..] to `piece`. Columns beyond dim are not written.
+// Loads the piece of R from row k0 and column n0 on. Columns beyond dim are not written.
 __device__ inline void LoadPiece(const __nv_bfloat16* r, int dim, int k0, int n0,
                                  __nv_bfloat16* piece) {
   for (int i = static_cast<int>(threadIdx.x); i < kPieceDepth * kPieceColumns / 8;
@@ -30,7 +30,7 @@ __device__ inline void LoadPiece(const __nv_bfloat16* r, int dim, int k0, int n0
   CopyAsyncCommit();
 }
 
-// Multiplies the warp's tile x [16, RowStride(dim)] into y, which has the same layout. `pieces`:
+// Multiplies the warp's tile x [16, RowStride(dim)] by R. y has the layout of x. `pieces`:
 // [2][kPieceValues].
 __device__ inline void RotateTile(const __nv_bfloat16* x, const __nv_bfloat16* r, int dim,
                                   __nv_bfloat16* y, __nv_bfloat16* pieces) {

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes rotated prefills on Hopper, dim 128, two bits, whose rows take many steps: with error
-// feedback, with fitted byte scales for groups of 32, or both. Two warps quantize a block
-// (block_pipeline.cuh), two tiles each, so that each lane has a row. Factors stay in shared memory.
+// Writes rotated prefills on Hopper, dim 128, two bits, if quantizing a row takes many steps: with
+// error feedback, with fitted byte scales for groups of 32, or both. Two warps quantize a block
+// (block_pipeline.cuh), two tiles each, so that each lane has a row. Feedback factors stay in
+// shared memory.
 #pragma once
 
 #include "export/cuda/write/block_pipeline.cuh"
@@ -12,7 +13,7 @@
 namespace oscar {
 
 // Twenty quantizing warps leave each thread 80 registers, so the columns of R are multiplied in two
-// halves. Shared memory has one slot more than blocks in progress, or two without factors.
+// halves. The ring has one slot more than blocks in progress, or two without feedback factors.
 inline constexpr int kRowWarps = 20;
 inline constexpr int kRowThreads = 128 + 32 * kRowWarps;
 
@@ -28,7 +29,7 @@ struct RowShared : BlockPipelineShared<kDim, kRowSlots<kFeedback>, kRowSlots<kFe
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// Copies the factor's columns to shared memory. The quantizing threads call it.
+// Copies the columns of the feedback factor to shared memory. All quantizing threads must call it.
 template <int kDim>
 __device__ inline void LoadFactor(const int8_t* factor, uint8_t* shared) {
   using Shared = RowShared<kDim, true>;
@@ -40,8 +41,8 @@ __device__ inline void LoadFactor(const int8_t* factor, uint8_t* shared) {
   asm volatile("bar.sync 2, %0;" ::"n"(32 * kRowWarps) : "memory");
 }
 
-// Finds a tile and requests it. Called by a warp that may write to the tile's place among the
-// slot's four.
+// Finds tile `place` (0 to 3) of a block and requests its rows for a slot. The calling warp must be
+// allowed to overwrite that place of the slot.
 template <class Shared>
 __device__ inline void FindAndFetchTile(const WriteArguments& a, const SideArguments& s,
                                         const CUtensorMap* rows, int head, int block, int place,
@@ -53,7 +54,7 @@ __device__ inline void FindAndFetchTile(const WriteArguments& a, const SideArgum
       [&] { Shared::Notes(shared, slot)[place] = NoteOf(a, s, tile, head); }, shared);
 }
 
-// The errands of a rotating warp: it loads the page of a tile during the rotation.
+// The errands of a rotating warp, which loads the page number of a tile during the rotation.
 template <class Shared>
 struct PageErrands {
   const int32_t* page_table;
@@ -88,8 +89,8 @@ __device__ inline AffineGroup<float> StoredGroup(const LaneRow& row, int i) {
           __fmaf_rn(zero, 1 / kFittedSteps, kMiddleCode)};
 }
 
-// Finds each row's threshold and largest magnitude, and the fit of a row with one group, in the
-// order of fragments. Passes them to the rows' lanes.
+// Finds each row's threshold and largest magnitude, and the fit of a row with one group. Computes
+// them in the layout of fragments and passes them to the lanes that have the rows.
 template <int kDim, bool kFitted, class Load>
 __device__ inline void ClipTile(const WriteArguments& a, const SideArguments& s, int clip_index,
                                 float clip_guess, const Load& load, bool own, LaneRow& row) {
@@ -119,8 +120,8 @@ __device__ inline void ClipTile(const WriteArguments& a, const SideArguments& s,
   if (own) row = {threshold, largest, good != 0, affine};
 }
 
-// Fits the groups of a row one after the other. Without feedback also writes their codes over the
-// last chunk of every 64 dims, as words of K's planes for the lanes of a quad.
+// Fits the groups of a row one after the other. With kCodes (no feedback) it also writes their
+// codes over the last chunk of every 64 dims, as words of K's planes for the lanes of a quad.
 template <int kDim, bool kCodes, class Chunk>
 __device__ inline void FitRow(const Chunk& chunk, bool stored, LaneRow& row, float& largest_error,
                               float& widest) {
@@ -159,7 +160,7 @@ __device__ inline void FitRow(const Chunk& chunk, bool stored, LaneRow& row, flo
     if constexpr (kCodes) {
       uint32_t code[3];
       StepsOfBytes(as_stored, code);
-      load();  // loaded again, so that rows did not occupy registers
+      load();  // loaded again, so that x needs no registers before
 #pragma unroll
       for (int t = 0; t < 4; ++t) {
         uint32_t word = 0;
@@ -173,7 +174,7 @@ __device__ inline void FitRow(const Chunk& chunk, bool stored, LaneRow& row, flo
       }
       if (i % 2 == 1) StoreChunk(chunk(4 * i + 3), words);
     } else {
-      // The error is largest if the largest value has code 0 or the smallest value has code 3.
+      // The error is largest where the largest value has code 0 or the smallest value has code 3.
       const float high = __fmaf_rn(as_stored.zero, as_stored.scale, LowBf16(extremes)),
                   low = __fmaf_rn(-as_stored.zero, as_stored.scale, HighBf16(extremes));
       largest_error = fmaxf(largest_error, fmaxf(high, __fmaf_rn(3, as_stored.scale, low)));
@@ -182,7 +183,7 @@ __device__ inline void FitRow(const Chunk& chunk, bool stored, LaneRow& row, flo
   }
 }
 
-// Quantizes every (kRowWarps / 2)-th block. `warp` counts the quantizing warps.
+// Quantizes every (kRowWarps / 2)-th block. `warp`: index among the quantizing warps.
 template <int kDim, bool kFitted, bool kFeedback>
 __device__ inline void QuantizeRowBlocks(const WriteArguments& a, const SideArguments& s,
                                          const CUtensorMap* map, bool values, int head, int warp,
@@ -221,7 +222,8 @@ __device__ inline void QuantizeRowBlocks(const WriteArguments& a, const SideArgu
     for (int i = 0; i < 2; ++i) {
       const auto load = [&] {
         RegisterRows<kOctets> tile;
-        // LoadRegisters counts rows from this warp's place in its warpgroup.
+        // LoadRegisters adds the offset of this warp's place in its warpgroup, which is subtracted
+        // here.
         LoadRegisters<kDim>(
             rows + (i - static_cast<int>(threadIdx.x) / 32 % 4) * (kTileTokens * 128), tile);
         return tile;
@@ -275,15 +277,15 @@ __device__ inline void QuantizeRowBlocks(const WriteArguments& a, const SideArgu
                   const AffineGroup<float> group = StoredGroup(row, first / kFittedGroup);
                   const float inverse = Reciprocal(group.scale), share = CodeShare(2),
                               quanta = FeedbackQuanta(2);
-                  // Does the same as FitFeedback. Scales have four significant bits, and no
-                  // quotient of two is below 2^-34, so DivideBf16 is exact.
+                  // Does what FitFeedback does. Scales have four significant bits, and no quotient
+                  // of two scales is below 2^-34, so DivideBf16 is exact.
                   return fit = {DivideBy(share, group.scale, inverse), group.zero * share,
                                 DivideBf16(widest, group.scale, inverse) * (unit / quanta),
                                 DivideBf16(group.scale, widest, of_widest) * quanta};
                 });
     } else if constexpr (kFeedback) {
       const FeedbackFit fit = FitFeedback(AsStored(row.affine, a.view.format.metadata, 2), 2, unit);
-      // Whether no value can be farther from a code than the largest error that is fed back.
+      // Whether no value is farther from its code than the largest error that can be fed back.
       const bool tame = row.largest * fit.share + fmaxf(fit.zero, 1 - fit.zero) <
                         (kMaxFeedback - 1) / FeedbackQuanta(2);
       feed_back(tame, [&](int) { return fit; });
@@ -307,8 +309,8 @@ __device__ inline void QuantizeRowBlocks(const WriteArguments& a, const SideArgu
       StoreWords(record(note) + s.codes_offset, planes, 2, kDim, note.Quantized(), s.transposed);
     }
     __syncwarp();
-    // The warp that empties a slot requests its next contents, so that no warp waits for a slower
-    // one.
+    // The warp that empties its half of a slot requests the next rows for it, so that no warp waits
+    // for a slower one.
     if (block + kSlots < blocks) {
 #pragma unroll 1
       for (int i = 0; i < 2; ++i)

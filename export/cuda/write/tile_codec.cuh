@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A warp quantizes a tile of 16 rows in shared memory, for any dimension, bits and group, with one
-// simple loop after another. Lane 4g + t holds dims 8o + 2t and + 1 of rows g and g + 8 for every
-// octet o, as an accumulator of mma.m16n8k16 would, which is the order of K's planes. V's planes
-// are their 8 x 8 transposes. All 32 lanes must call it, whichever tokens the tile holds.
+// A warp quantizes a tile of 16 rows in shared memory, for any dimension, bits and group, in simple
+// loops. Lane 4g + t holds dims 8o + 2t and 8o + 2t + 1 of rows g and g + 8 for every octet o, as
+// in an accumulator of mma.m16n8k16. K's planes have this order; V's planes are the 8 x 8
+// transposes. All 32 lanes must call these functions, whichever tokens the tile holds.
 #pragma once
 
 #include "export/cuda/device/mma.cuh"
@@ -33,7 +33,8 @@ struct LaneRows {
   __device__ uint32_t Word(int h, int octet) const { return words[8 * h * stride + 4 * octet]; }
 };
 
-// Counts the values of row h with a magnitude above m, over the whole row.
+// Counts the values of row h with a magnitude above m. Counts the whole row, not only this lane's
+// values.
 __device__ inline int CountAbove(const LaneRows& rows, int h, float m) {
   int count = 0;
   for (int o = 0; o < rows.octets; ++o) {
@@ -43,8 +44,8 @@ __device__ inline int CountAbove(const LaneRows& rows, int h, float m) {
   return QuadSum(count);
 }
 
-// Returns the threshold of row h (percentile_clip.h); infinity if `index` < 0. `max`: largest
-// magnitude.
+// Returns the clip threshold of row h (percentile_clip.h), or infinity if `index` < 0. `max`: the
+// row's largest magnitude.
 __device__ inline float ClipThresholdOfRow(const LaneRows& rows, int h, int index, bool bisect,
                                            float max) {
   const int dim = 8 * rows.octets;
@@ -58,7 +59,7 @@ __device__ inline float ClipThresholdOfRow(const LaneRows& rows, int h, int inde
     }
     return high;
   }
-  // Finds the smallest bfloat16 that at most dim - 1 - index magnitudes exceed. It is one of the
+  // Finds the smallest bfloat16 that at most dim - 1 - index magnitudes exceed. This is one of the
   // magnitudes.
   int low = -1;
   int high = static_cast<int>(__float_as_uint(max) >> 16);
@@ -71,8 +72,8 @@ __device__ inline float ClipThresholdOfRow(const LaneRows& rows, int h, int inde
   return __uint_as_float(static_cast<uint32_t>(high) << 16);
 }
 
-// Fits scale and zero of octets [begin, end) of row h after clipping. `with_zero`: extends the
-// range to 0.
+// Fits scale and zero to octets [begin, end) of row h after clipping. `with_zero`: extends the
+// range so that it includes 0.
 __device__ inline AffineGroup<float> FitOctets(const LaneRows& rows, int h, int begin, int end,
                                                float threshold, int max_code, bool with_zero) {
   float negative_min = with_zero ? 0 : -__uint_as_float(0x7F800000U);
@@ -120,7 +121,7 @@ __device__ inline AffineGroup<float> RefitOctets(const LaneRows& rows, int h, in
                        : Refitted(affine, m, m.q_var, m.cov, bits, static_cast<size_t>(n));
 }
 
-// Returns the bits of a plane word that hold codes of the mask's tokens, before V's transposition.
+// Returns a mask of a plane word's bits that hold codes of `tokens`, before V's transposition.
 __device__ inline uint32_t PlaneMask(int plane_bits, int dim, int word, uint32_t tokens) {
   const int g = static_cast<int>(threadIdx.x % 32) / 4;
   uint32_t mask = 0;
@@ -136,8 +137,8 @@ __device__ inline uint32_t PlaneMask(int plane_bits, int dim, int word, uint32_t
   return mask;
 }
 
-// Writes this lane's planes, [words][32 lanes], to the record. Codes of tokens outside the mask are
-// kept.
+// Writes this lane's words of a plane [words][32 lanes] to the record. Keeps the codes of tokens
+// outside the mask `tokens`.
 __device__ inline void StorePlane(uint8_t* plane, const uint32_t* words, int plane_bits, int dim,
                                   uint32_t tokens, bool transposed) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -155,7 +156,7 @@ __device__ inline void StorePlane(uint8_t* plane, const uint32_t* words, int pla
   }
 }
 
-// Writes all planes of a side: the low two bits, then the higher bits.
+// Writes both planes of the keys or values: the low two bits, then the higher bits.
 __device__ inline void StorePlanes(uint8_t* record, const SideArguments& s, const uint32_t* planes,
                                    uint32_t tokens) {
   const int dim = s.side.dim;
@@ -165,7 +166,8 @@ __device__ inline void StorePlanes(uint8_t* record, const SideArguments& s, cons
                s.side.bits - 2, dim, tokens, s.transposed);
 }
 
-// Adds this lane's two codes of an octet of row h, in the halves of `pair`, to zeroed planes.
+// Adds this lane's two codes of an octet of row h (the halves of `pair`) to planes that were zeroed
+// before.
 __device__ inline void AddCodes(uint32_t* planes, const PagedSide& side, int h, int octet,
                                 uint32_t pair) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -179,7 +181,7 @@ __device__ inline void AddCodes(uint32_t* planes, const PagedSide& side, int h, 
   if (side.bits == 4) high_plane[n / 8 * 32 + lane] |= (pair >> 2 & 0x00030003U) << (2 * (n % 8));
 }
 
-// Bytes that one warp needs for its tile's fits, [16 tokens][groups].
+// Returns the bytes that one warp needs for its tile's fits, [16 tokens][groups].
 constexpr int TileFitBytes(const PagedSide& side) {
   return kTileTokens * GroupsPerRow(side) * static_cast<int>(sizeof(AffineGroup<float>));
 }
@@ -190,9 +192,9 @@ struct RowFits {
   bool good[2];  // whether the row can be stored
 };
 
-// Fits the groups of all rows. Writes the fits that determine codes to `fits` (`by_stored`: as a
-// reader gets them). Stores scales and zeros of the quantized tokens, or NaN for rows that cannot
-// be stored.
+// Fits the groups of all rows. Writes to `fits` the scales and zeros that determine codes: with
+// `by_stored` as a reader gets them. Stores the scales and zeros of quantized tokens in the record,
+// or NaN for rows that cannot be stored.
 __device__ inline RowFits FitTileRows(const WriteArguments& a, const SideArguments& s,
                                       const TokenTile& tile, int head, const LaneRows& rows,
                                       bool by_stored, uint8_t* record, AffineGroup<float>* fits) {
@@ -244,8 +246,8 @@ __device__ inline RowFits FitTileRows(const WriteArguments& a, const SideArgumen
 }
 
 // Quantizes the tokens `tile.quantized` of `y` (shared memory [16][stride words]) into the record.
-// `planes` and `fits` are this warp's scratch space in shared memory: CodeBytes(side) and
-// TileFitBytes(side).
+// `planes` and `fits` are this warp's scratch space in shared memory, of CodeBytes(side) and
+// TileFitBytes(side) bytes.
 __device__ inline void QuantizeTile(const WriteArguments& a, const SideArguments& s,
                                     const TokenTile& tile, int head, uint32_t* y, int stride,
                                     uint32_t* planes, AffineGroup<float>* fits) {
@@ -260,7 +262,7 @@ __device__ inline void QuantizeTile(const WriteArguments& a, const SideArguments
   const RowFits of_rows = FitTileRows(a, s, tile, head, rows, false, record, fits);
   for (int h = 0; h < 2; ++h) {
     if (!of_rows.good[h]) continue;
-    // Fitted scales apply to values that are not clipped.
+    // With fitted scales, the values themselves are not clipped.
     const float threshold =
         FitsScale(s.scales, s.side.bits) ? __uint_as_float(0x7F800000U) : of_rows.threshold[h];
     for (int o = 0; o < rows.octets; ++o) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Copies rows of a warp's tile between device and shared memory, 16 bytes at a time. Rows in device
-// memory must be 16-byte aligned, which depends on the caller's pointers.
+// memory must be 16-byte aligned, so the caller's pointers must be aligned too.
 #pragma once
 
 #include "export/cuda/cache/cache_format.h"
@@ -10,7 +10,8 @@
 
 namespace oscar {
 
-// Copies the tile's rows from the pointers `row_of(t)` to shared memory; null gives zeros.
+// Copies the tile's rows from the pointers row_of(t) to shared memory. A null pointer gives a row
+// of zeros.
 template <typename RowOf>
 __device__ inline void LoadTileRows(__nv_bfloat16* tile, int dim, RowOf row_of) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -23,7 +24,7 @@ __device__ inline void LoadTileRows(__nv_bfloat16* tile, int dim, RowOf row_of) 
   __syncwarp();
 }
 
-// Copies the tile's rows to the pointers `row_of(t)`; null skips a row.
+// Copies the tile's rows to the pointers row_of(t). Skips rows with a null pointer.
 template <typename RowOf>
 __device__ inline void StoreTileRows(const __nv_bfloat16* tile, int dim, RowOf row_of) {
   const int lane = static_cast<int>(threadIdx.x % 32);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tokens of a tile in a write, and where they go. A tile is 16 neighbouring positions that
+// The tokens of a tile in a write, and their destinations. A tile is 16 neighbouring positions that
 // start at a multiple of 16, so that its quantized tokens share one record. Its first and last
-// tokens may be outside the call or go elsewhere (to the windows).
+// tokens may lie outside the call, or go to the windows instead of pages.
 #pragma once
 
 #include "export/cuda/write/write_arguments.h"
@@ -24,19 +24,20 @@ __device__ inline uint32_t TokenMask(int begin, int end) {  // bits [begin, end)
   return low < high ? (1U << high) - (1U << low) : 0;
 }
 
-// Walks forward through the tiles of a prefill. The tiles of request r start at row_begin[r] / 16 +
-// 2 r, which leaves room for its partial tiles. Unused places between requests have no tokens.
+// Walks forward through the tiles of a prefill. The tiles of request r start at index row_begin[r]
+// / 16 + 2 r, which leaves room for its partial tiles. Unused indices between requests give tiles
+// without tokens.
 struct PrefillCursor {
   int request = 0;
-  int end_index = -1;       // end of the request's tiles
+  int end_index = -1;       // end of the request's tile indices
   int position_shift = 0;   // the position of token 0 in tile 0
   int row_shift = 0;        // row in the inputs minus position
   int full_begin = 0;       // first position of the tiles that are quantized as a whole
   unsigned full_count = 0;  // number of positions in such tiles
 };
 
-// Positions [begin, end) of a request's tokens in the call. Tokens before quantized_end, except
-// sinks, are quantized.
+// Positions [begin, end) of a request's tokens in the call. Tokens at positions before
+// quantized_end, except sinks, are quantized.
 struct RequestTokens {
   int begin, end, quantized_end;
 };
@@ -67,7 +68,7 @@ __device__ inline void FindRequest(const WriteArguments& a, int index, PrefillCu
       max(min(tokens.end, tokens.quantized_end) - (kTileTokens - 1) - cursor.full_begin, 0));
 }
 
-// Indices must not decrease from call to call.
+// Returns tile `index` of a prefill. Indices must not decrease from call to call.
 __device__ inline TokenTile PrefillTile(const WriteArguments& a, int index, PrefillCursor& cursor) {
   if (index >= cursor.end_index) FindRequest(a, index, cursor);
   TokenTile tile;
@@ -98,7 +99,8 @@ __device__ inline TokenTile FlushTile(const WriteArguments& a, int request, int 
   return tile;
 }
 
-// Returns the index of the first value of token t's row, in inputs and in rotated rows.
+// Returns the index of the first value of token t's row in the inputs, which is the same in rotated
+// rows.
 __device__ inline int64_t InputOffset(const WriteArguments& a, const SideArguments& s,
                                       const TokenTile& tile, int t, int head) {
   return (int64_t{tile.row + t} * a.view.num_kv_heads + head) * s.side.dim;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arguments of the write kernels, passed by value. `clip_index` counts from the smallest magnitude,
-// as in linalg/percentile_clip.h; -1 means that the side is not clipped.
+// as in linalg/percentile_clip.h; -1 means no clipping.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -25,7 +25,7 @@ struct SideArguments {
   bool clip_of_head = false;  // uses head_clip instead of clip_index
   int16_t head_clip[kMaxClipHeads] = {};
   ScaleFit scales = ScaleFit::kRange;
-  float clip_guess = 0;     // threshold of a Gaussian row, divided by its summed spreads
+  float clip_guess = 0;     // threshold of a Gaussian row, divided by the sum of its spreads
   float spread_share = 0;   // standard deviation of such a row, divided by the same sum
   bool transposed = false;  // codes in V's order
   int codes_offset = 0;     // byte offset in a record
@@ -52,7 +52,7 @@ struct WriteArguments {
   int record_bytes = 0;
   int page_tokens_log2 = 0;
   int rows = 0;   // rows of the inputs in a prefill
-  int tiles = 0;  // prefill: upper bound in total; flush: per request, with a loop for more
+  int tiles = 0;  // prefill: upper bound over all requests; flush: CTAs per request, which loop
 };
 
 }  // namespace oscar

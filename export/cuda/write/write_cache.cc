@@ -37,9 +37,10 @@ double HalfNormalQuantile(double p) {
   return high;
 }
 
-// Returns the standard deviation of a row of `dim` Gaussian values, divided by its summed spreads:
-// largest minus smallest value of each of eight pieces of the row. Uses Blom's estimate of the
-// expected largest of n values (Statistical Estimates and Transformed Beta-Variables, 1958).
+// Returns the standard deviation of a row of `dim` Gaussian values, divided by the sum of its
+// spreads. A spread is the largest minus the smallest value of one of eight pieces of the row. Uses
+// Blom's estimate of the expected largest of n values (Statistical Estimates and Transformed
+// Beta-Variables, 1958).
 float GaussianSpreadShare(int dim) {
   const double n = dim / 8.0;
   const double largest = HalfNormalQuantile(2 * (n - 0.375) / (n + 0.25) - 1);

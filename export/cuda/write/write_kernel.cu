@@ -37,14 +37,14 @@ void LaunchGeneric(const WriteArguments& a, int first, int count, int tiles, int
   OSCAR_CUDA_CHECK_LAUNCH("WriteKernel");
 }
 
-// Whether a side can use kernels other than WriteKernel: range scales with one clip ratio, float
-// metadata, and groups that are a multiple of 32 dims.
+// Whether kernels other than WriteKernel support the keys or values: scales from the range, one
+// clip ratio for all heads, float metadata, and groups of a multiple of 32 dims.
 bool IsPlain(const SideArguments& side, MetadataType metadata) {
   return side.scales == ScaleFit::kRange && !side.clip_of_head && metadata != MetadataType::kByte &&
          side.side.quant_group_size % 32 == 0;
 }
 
-// Whether a side fits the scales of 2-bit groups of 32 and stores them as bytes.
+// Whether keys or values have 2-bit groups of 32 with fitted scales that are stored as bytes.
 bool FitsBytes(const SideArguments& side, MetadataType metadata) {
   return side.scales != ScaleFit::kRange && metadata == MetadataType::kByte &&
          side.side.bits == 2 && side.side.quant_group_size == 32;
@@ -56,7 +56,7 @@ void LaunchWrite(const WriteArguments& a, cudaStream_t stream) {
   const bool flush = a.quantized_before != nullptr;
   const SideArguments& k = a.sides[0];
   const SideArguments& v = a.sides[1];
-  // One launch writes both sides if they have the same shape.
+  // One launch writes keys and values if they have the same shape.
   const bool same = k.side.dim == v.side.dim && k.side.bits == v.side.bits &&
                     k.side.quant_group_size == v.side.quant_group_size &&
                     (k.rotation != nullptr) == (v.rotation != nullptr) &&

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The write kernel for any dimension, bits and group: a warp moves a tile of one head and side
-// through shared memory. Grid: tiles / warps (flush: tiles of a request), heads x requests of a
-// flush, sides. Warps without a tile still help to load R.
+// The write kernel for any dimension, bits and group. A warp moves a tile of one head of the keys
+// or values through shared memory. Warps without a tile still help to load R. Grid: [tiles / warps,
+// heads, keys and values], in a flush [tiles of a request, heads x requests, keys and values].
 #pragma once
 
 #include "export/cuda/write/feedback_tile.cuh"
