@@ -76,13 +76,11 @@ std::vector<int64_t> ReadLengths(const fs::path& path) {
   return lengths;
 }
 
-// Returns the lengths of the sequences in a chunk that has `rows` tokens. In the `last` chunk their
-// sum may be larger, because the dump may have stopped at its token budget; the end is then cut
-// off.
-std::vector<int64_t> CutToRows(std::vector<int64_t> lengths, int64_t rows, bool last,
-                               const fs::path& path) {
+// Returns the lengths of the sequences in the last chunk, which has `rows` tokens. Their sum may be
+// larger, because the dump may have stopped at its token budget; the end is then cut off.
+std::vector<int64_t> CutToRows(std::vector<int64_t> lengths, int64_t rows, const fs::path& path) {
   const int64_t sum = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-  if (sum < rows || (sum > rows && !last)) {
+  if (sum < rows) {
     throw InputError(fmt::format("{}: its sequences have {} tokens, but the chunk has {}; {}",
                                  path.string(), sum, rows, kAgain));
   }
@@ -125,7 +123,7 @@ UpstreamDump::UpstreamDump(const fs::path& directory, const UpstreamDumpOptions&
     std::vector<std::vector<int64_t>> lengths = SequenceLengths(id, numbers);
     layers_.push_back(Geometry(id, numbers.front(), options.scale));
     const int64_t rows = Load(id, DumpTensor::kQ, numbers.back()).shape[0];
-    lengths.back() = CutToRows(lengths.back(), rows, true, FilePath(id, kSeqLens, numbers.back()));
+    lengths.back() = CutToRows(lengths.back(), rows, FilePath(id, kSeqLens, numbers.back()));
 
     std::vector<int64_t> all;
     std::vector<Chunk> chunks;

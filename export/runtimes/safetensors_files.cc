@@ -43,15 +43,15 @@ void WriteSafetensorsFiles(const Artifact& artifact, const ExportRequest& reques
   const std::string model = LaunchModel(choice.calibration);
   WriteFileAtomically(
       directory.staging() / "launch.txt",
-      fmt::format("#!/bin/sh\n"
-                  "# Compares the rotations in this directory with OSCAR's, for {}.\n"
-                  "# Stored is (k * pair_scale - mean) rotation; queries meet query_rotation, and\n"
-                  "# values are undone by output_rotation, where a matrix is not orthogonal.\n"
-                  "oscar-validate {} --model {} --rotation exported={}\n",
-                  ShellWord(model),
-                  ShellWord(std::filesystem::absolute(artifact.directory()).string()),
-                  ShellWord(LaunchPath(choice.calibration)),
-                  ShellWord(std::filesystem::absolute(output / "rotations.safetensors").string())));
+      fmt::format(
+          "#!/bin/sh\n"
+          "# Compares the rotations in this directory with OSCAR's, for {}.\n"
+          "# The cache stores (k * pair_scale - mean) rotation. Where a matrix is not orthogonal,\n"
+          "# multiply queries by query_rotation and outputs by output_rotation.\n"
+          "oscar-validate {} --model {} --rotation exported={}\n",
+          ShellWord(model), ShellWord(std::filesystem::absolute(artifact.directory()).string()),
+          ShellWord(LaunchPath(choice.calibration)),
+          ShellWord(std::filesystem::absolute(output / "rotations.safetensors").string())));
   directory.Commit();
 }
 
