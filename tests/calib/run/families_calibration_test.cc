@@ -167,7 +167,7 @@ TEST(FamiliesCalibration, SaysWhatLatentsCannotHave) {
   refused("any and sglang-oct have one", [](AutoOptions& o) { o.consumer = Consumer::kVllm; });
   refused("cannot be refined", [](AutoOptions& o) { o.refine = 10; });
   // 16 values at 2 bits with a scale and zero, and 8 values at 16 bits, take 8 bits per element.
-  refused("take 8 with", [](AutoOptions& o) { o.bits = 7.9; });
+  refused("scales and zeros take 8;", [](AutoOptions& o) { o.bits = 7.9; });
 }
 
 // The latent KV pool of sglang-oct does not clip and stores only 2 bits.

@@ -140,7 +140,7 @@ TEST(SelfGeneration, PlansAsManyAtOnceAsFit) {
 
   const std::string refusal =
       ErrorOf<ResourceError>([&] { PlanSelfGeneration(asked, all.weight_bytes); });
-  EXPECT_TRUE(Says(refusal, "self_stream"));
+  EXPECT_TRUE(Says(refusal, "self-stream"));
   asked.options.stream = true;
   const SelfGenerationPlan streamed = PlanSelfGeneration(asked, all.weight_bytes);
   EXPECT_FALSE(streamed.resident);
