@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of a validation of a model or a dump, in order. Longer than 400 lines because they belong
-// together.
+// The steps of a validation of a model or a dump, in order. Longer than 400 lines because they
+// belong together.
 #include "export/validate/validate.h"
 
 #include <ATen/ATen.h>
