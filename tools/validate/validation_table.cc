@@ -104,7 +104,10 @@ std::string Render(const std::vector<std::string>& words_heading, std::vector<Me
 // other arms are only in the HTML report.
 std::string BudgetTable(const Json& validation, const std::string& on) {
   if (!validation.contains("capacity")) return {};
-  std::vector<std::string> headings = {"configuration", ">bits", ">next-token KL"};
+  std::vector<std::string> headings = {
+      "configuration",
+      fmt::format(">bits at {}", validation.at("capacity").at("request_tokens").get<int64_t>()),
+      ">next-token KL"};
   for (const Json& held : validation.at("arms").at(0).at("capacity").at("held"))
     headings.push_back(fmt::format(">GB at {}", held.at("tokens").get<int64_t>()));
   headings.push_back(fmt::format(">requests of {} on {:g} GB",
