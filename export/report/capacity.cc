@@ -55,6 +55,7 @@ std::string WhatWouldPass(const Record& validation) {
     if (!fewest || BitsHeld(arm, validation).Number() < BitsHeld(*fewest, validation).Number())
       fewest.emplace(arm);
   }
+  if (budgets.empty()) return {};  // --arms left them out
   if (!fewest) {
     return fmt::format(
         "None of the measured budgets ({} bits) would pass, nor would any cache type of a released "
@@ -72,7 +73,9 @@ std::string WhatWouldPass(const Record& validation) {
   const double bits = capacity["budget"].Number();
   return fmt::format(
       "{:g} bits would pass, the fewest among the measured budgets ({}); oscar-kv in Hugging Face "
-      "transformers supports them: oscar-export ARTIFACT --to oscar-torch --bits {:g} -o DIRECTORY",
+      "transformers supports them: oscar-export ARTIFACT --to oscar-torch --bits {:g} -o "
+      "DIRECTORY; to publish that choice, "
+      "give it first to oscar-calibrate --bits",
       bits, budgets, bits);
 }
 

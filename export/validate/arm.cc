@@ -82,7 +82,7 @@ Arm MakeArm(const CacheMethod& method, const ArmOptions& options) {
     if (modifier.option == &ArmOptions::clip && options.clip_ratio > 0)
       name += fmt::format("={:g}", options.clip_ratio);
   }
-  return {name, &method, options};
+  return {.name = name, .method = &method, .options = options};
 }
 
 double ParseClipRatio(std::string_view text, std::string_view arm) {
@@ -157,7 +157,10 @@ Arm ParseArm(std::string_view name, const GuestMethods& guests) {
       throw UsageError(fmt::format("configuration '{}': '{}' is given twice", name, word));
     rest.remove_prefix(word.size());
   }
-  return MakeArm(method, options);
+  Arm arm = MakeArm(method, options);
+  const auto guest = std::ranges::find(guests, &method, &std::shared_ptr<const CacheMethod>::get);
+  if (guest != guests.end()) arm.guest = *guest;
+  return arm;
 }
 
 bool IsArmList(std::string_view name) {

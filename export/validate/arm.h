@@ -6,6 +6,7 @@
 // "oscar_per_head+clip+windows".
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,8 @@ struct Arm {
   std::string name;
   const CacheMethod* method = nullptr;
   ArmOptions options;
+  // Keeps `method` alive if it is a guest and not in the table of methods.
+  std::shared_ptr<const CacheMethod> guest = nullptr;
 
   bool is_reference() const { return !method->quantizes && !method->null_control; }
 };

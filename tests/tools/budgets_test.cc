@@ -149,6 +149,15 @@ TEST(BudgetsProgram, AreMeasuredAndAFailedGateIsToldWhatPasses) {
   EXPECT_TRUE(Says(page, "chosen at 2.5 bits"));
   EXPECT_TRUE(Says(page, "llama.cpp"));
   fs::remove_all(output);
+  const ProgramExit plan = validate("kl<=1", {"--dry-run"});
+  EXPECT_TRUE(Exits(plan, 0));
+  for (const char* bits : {"2", "2.5", "3", "5"})
+    EXPECT_TRUE(Says(plan.out, fmt::format("choice of oscar-calibrate at {} bits", bits)));
+  const ProgramExit without = validate("kl<=0", {"--arms", "naive"});
+  EXPECT_EQ(without.code, 1);
+  for (const char* advice : {"measured budgets", "size at each number of bits"})
+    EXPECT_EQ(without.out.find(advice), std::string::npos) << advice;
+  fs::remove_all(output);
   EXPECT_EQ(validate("kl<=0", {"--arms", "any@3+windows"}).code, 1);
   fs::remove_all(output);
   EXPECT_TRUE(Exits(validate("kl<=1", {"--arms", "any@7+windows"}), 2));

@@ -151,7 +151,8 @@ void AddAutomaticOptions(OptionTable& table, CalibrateOptions* options) {
            "the error most; 2: 2-bit codes, whatever their scales and zeros take; 0: the size of "
            "OSCAR's 2-bit cache, or 2-bit codes if the runtime has no others; at most 8, or 16 for "
            "types (--for modelopt and trtllm); a list such as 2,2.5,3,4 also makes a choice for "
-           "the runtime 'any' at each budget, where 2 means the fewest bits that codes take",
+           "the runtime 'any' at each budget, where 2 means the fewest bits that codes take; the "
+           "first is the one that is judged and published",
        .min = 0,
        .max = 16,
        .check = [](const Json& bits) { return bits.empty() ? "an empty list" : ""; },

@@ -114,6 +114,7 @@ std::string BudgetTable(const Json& validation, const std::string& on) {
                                  validation.at("capacity").at("request_tokens").get<int64_t>(),
                                  validation.at("capacity").at("device_bytes").get<double>() / 1e9));
   TextTable table(headings);
+  bool any = false;
   for (const Json& arm : validation.at("arms")) {
     const Json& capacity = arm.at("capacity");
     const bool released = FindReleasedType(arm.at("method").get<std::string>()) != nullptr;
@@ -127,8 +128,9 @@ std::string BudgetTable(const Json& validation, const std::string& on) {
       cells.push_back(fmt::format("{:.3g}", held.at("bytes").get<double>() / 1e9));
     cells.push_back(capacity.at("requests").dump());
     table.AddRow(cells);
+    any = true;
   }
-  return "cost and size at each number of bits:\n" + table.ToString();
+  return any ? "cost and size at each number of bits:\n" + table.ToString() : "";
 }
 
 // Returns a table of the headline's results on each domain of the text, next to those of other
