@@ -108,7 +108,8 @@ struct LayerSearch {
   }
 };
 
-// The search for one consumer: a complete one (`in_depth`), or only for the windows in use.
+// Searches the key and value settings of a layer for one consumer. Unless `in_depth` is set, it
+// scores only 2 bits and the windows in use, and does not measure stability.
 class Search {
  public:
   Search(LayerSearch& layer, const AutoOptions& options, bool in_depth)

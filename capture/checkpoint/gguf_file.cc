@@ -185,7 +185,7 @@ void ReadEntries(GgufReader& in, uint64_t count, GgufFile& out) {
   out.alignment = *bytes;
 }
 
-// Size of a tensor whose type is known.
+// Returns the size of a tensor in bytes, or nothing if its type is unknown.
 std::optional<uint64_t> GgufSize(const GgufReader& in, const GgufTensorInfo& tensor) {
   const GgmlType* const known = FindGgmlType(tensor.type);
   if (known == nullptr) return std::nullopt;

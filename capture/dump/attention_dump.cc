@@ -14,7 +14,8 @@
 namespace oscar {
 namespace {
 
-// Far above any model, and small enough for any product of two of them to fit 64 bits.
+// Limits on what a dump may declare. They are far above the values of any real model, and the
+// product of any two fits in 64 bits.
 constexpr int64_t kMaxHeads = 1 << 16, kMaxDim = 1 << 16, kMaxLayerId = 1 << 20;
 
 // A value whose exponent bits are all ones is NaN or infinite.

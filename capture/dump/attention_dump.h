@@ -49,8 +49,8 @@ struct DumpLayer {
   std::optional<int64_t> window;  // query i sees keys i-W+1 .. i; absent: 0 .. i
   double softcap = 0;             // logits become softcap * tanh(logits / softcap); 0: no softcap
   std::vector<float> sinks = {};  // [num_q_heads]: an additional logit per row; empty: none
-  // Only for latent attention, whose q, k and v are expanded heads: sizes of the latent c_kv and of
-  // the position key k_pe, which all heads share. 0: the layer is not latent.
+  // Sizes of the latent c_kv and of the position key k_pe; all heads share both. Both are 0 if the
+  // layer does not use latent attention. If it does, q, k and v are the expanded heads.
   int64_t latent_rank = 0, rope_dim = 0;
   DType dtype = DType::kF32;                 // type of q, k, v, attn_out, c_kv, k_pe
   std::optional<DumpModelFacts> facts = {};  // absent: not in this format

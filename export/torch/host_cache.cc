@@ -135,10 +135,10 @@ void CheckRequests(const HostCache& cache, const int32_t* row_begin, int64_t num
                       "advance once before the layers of a step",
                       r, rows, length, grown));
     if (quantized != cache.shape.Quantized(length))
-      throw UsageError(
-          fmt::format("request {} of {} tokens has {} of them in pages, expected {}; the state was "
-                      "not made by advance with this format",
-                      r, length, quantized, cache.shape.Quantized(length)));
+      throw UsageError(fmt::format(
+          "request {} has {} tokens, {} of them in pages, expected {}; update the state "
+          "with oscar::advance, and pass it the same format as here",
+          r, length, quantized, cache.shape.Quantized(length)));
     if (cache.window_of_request[r] < 0 || cache.window_of_request[r] >= cache.num_windows)
       throw UsageError(fmt::format("request {} uses window {}, but the cache has {} windows", r,
                                    cache.window_of_request[r], cache.num_windows));

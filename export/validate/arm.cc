@@ -252,8 +252,9 @@ std::string ShippedArm(const MethodContext& context) {
 
 namespace {
 
-// Returns the name of the requested arm, with its modifiers in the usual order. A guest's arm must
-// be named as in `arms`.
+// Returns the name of the requested arm. A name that is in `arms` is returned unchanged; any other
+// is parsed, which puts its modifiers in the usual order. Arms of GuestMethods must match a name in
+// `arms` exactly, because the parser is not given those methods.
 std::string NameAmong(const std::vector<Arm>& arms, std::string_view asked) {
   const bool known = std::ranges::find(arms, asked, &Arm::name) != arms.end();
   return known ? std::string(asked) : ParseArm(asked).name;

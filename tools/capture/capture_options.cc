@@ -37,11 +37,13 @@ OptionTable CaptureTable(CaptureOptions* options) {
                "given: rows for hdf5, none for upstream, whose format has no place for them",
        .choices = {"rows", "all", "none"},
        .main = true});
-  table.Add(&options->score_rows,
-            {.name = "score_rows",
-             .help = "number of query rows at the end of each sequence that --scores rows writes",
-             .unit = "rows",
-             .min = 1});
+  table.Add(
+      &options->score_rows,
+      {.name = "score_rows",
+       .help = "for --scores rows: number of queries at the end of each sequence whose attention "
+               "weights are written",
+       .unit = "rows",
+       .min = 1});
   table.Add(&options->logits,
             {.name = "logits", .help = "also write the final logits of every token"});
   table.Add(&options->deflate, {.name = "deflate",

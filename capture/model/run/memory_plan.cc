@@ -150,9 +150,9 @@ struct StepBytes {
            queries * out_width * element + queries * a.num_q_heads * 4 + mask + latent;
   }
 
-  // Counts the largest of four sums per chunk of tokens: a norm; normalized input, projected
-  // queries and their norm in float32; an MLP's input, gate, up and product; the same for an
-  // expert, with its gathered and weighted rows. Adds the temporaries of linear attention.
+  // Returns the bytes of a layer's temporaries. For a chunk of tokens, this is the largest of four
+  // steps: norm, attention projections, MLP and experts. The temporaries of linear attention are
+  // added.
   int64_t Temporaries(const LayerSpec& layer) const {
     const AttentionSpec& a = layer.attention;
     const int64_t norm = hidden_size * (element + 4 + (element == 4 ? 4 : 8));

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prompts made from the calibration data, which a model continues in its own words. A chat gives
-// one prompt: its messages without the assistant's at the end, followed by the beginning of an
-// answer, as the template writes it. A text gives one prompt for each passage: as the user's
-// message if chats can be rendered, otherwise unchanged. A row of token ids also gives one prompt
-// for each passage, always unchanged. Passages are cut between tokens, so they may begin or end
-// inside a character; broken characters at the ends of a text are removed.
+// Turns calibration data into prompts, which a model then continues in its own words. A chat gives
+// one prompt: trailing assistant messages are dropped, and the template adds the beginning of an
+// answer. A text is cut into passages. If the model has a chat template, each passage becomes a
+// user message; otherwise it is encoded as it is. A row of token ids is cut in the same way and
+// never becomes a message. Passages are cut between tokens, so they may begin or end inside a
+// character; broken characters at the ends of a text are removed.
 #pragma once
 
 #include <cstdint>

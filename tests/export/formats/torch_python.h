@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks the files that we write with the Python of the torch wheel, if it is installed.
+// Loads the files that we write in Python, with the torch package (check_torch_load.py), and checks
+// them. Skips the test if Python or torch is missing.
 #pragma once
 
 #include <optional>

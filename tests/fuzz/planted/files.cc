@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One bug for each harness, of a kind that such readers have had. Each replaces a function of the
-// library, because the linker takes the first definition (CMakeLists.txt).
+// Plants one bug under each fuzz harness, similar to bugs that real parsers have had. Each function
+// here is a faulty definition of a library function. The linker uses it because it takes the first
+// definition that it finds (CMakeLists.txt).
 #include <openssl/x509.h>
 
 #include <algorithm>
