@@ -74,7 +74,7 @@ constexpr std::string_view kQuickArms[] = {
 };
 constexpr std::string_view kQuickList = "quick";
 
-Arm MakeArm(const CacheMethod& method, const ArmOptions& options) {
+Arm MakeArm(const CacheMethod& method, const ArmOptions& options, const GuestMethods& guests = {}) {
   std::string name(method.name);
   for (const Modifier& modifier : kModifiers) {
     if (!(options.*modifier.option)) continue;
@@ -82,7 +82,12 @@ Arm MakeArm(const CacheMethod& method, const ArmOptions& options) {
     if (modifier.option == &ArmOptions::clip && options.clip_ratio > 0)
       name += fmt::format("={:g}", options.clip_ratio);
   }
-  return {.name = name, .method = &method, .options = options};
+  const auto guest = std::ranges::find(guests, &method, &std::shared_ptr<const CacheMethod>::get);
+  return {name,
+          guest != guests.end()
+              ? *guest
+              : std::shared_ptr<const CacheMethod>(std::shared_ptr<void>(), &method),
+          options};
 }
 
 double ParseClipRatio(std::string_view text, std::string_view arm) {
@@ -157,10 +162,7 @@ Arm ParseArm(std::string_view name, const GuestMethods& guests) {
       throw UsageError(fmt::format("configuration '{}': '{}' is given twice", name, word));
     rest.remove_prefix(word.size());
   }
-  Arm arm = MakeArm(method, options);
-  const auto guest = std::ranges::find(guests, &method, &std::shared_ptr<const CacheMethod>::get);
-  if (guest != guests.end()) arm.guest = *guest;
-  return arm;
+  return MakeArm(method, options, guests);
 }
 
 bool IsArmList(std::string_view name) {

@@ -17,10 +17,8 @@ namespace oscar {
 
 struct Arm {
   std::string name;
-  const CacheMethod* method = nullptr;
+  std::shared_ptr<const CacheMethod> method;  // owns a guest; entries of the table are static
   ArmOptions options;
-  // Keeps `method` alive if it is a guest and not in the table of methods.
-  std::shared_ptr<const CacheMethod> guest = nullptr;
 
   bool is_reference() const { return !method->quantizes && !method->null_control; }
 };

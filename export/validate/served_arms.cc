@@ -101,7 +101,7 @@ ServedArms MakeServedArms(const std::vector<std::string>& own,
     throw UsageError(
         "--served does not support models with latent attention, because their servers' caches are "
         "not simulated");
-  ServedArms served{.arms = {ParseArm(kReferenceArm)}, .num_own = 0, .faults = {}};
+  ServedArms served{.arms = {ParseArm(kReferenceArm)}, .num_own = 0};
   const auto add = [&](const std::string& name) {
     const std::string_view method = std::string_view(name).substr(0, name.find('+'));
     const auto found = std::ranges::find(CacheMethods(), method, &CacheMethod::name);
@@ -117,9 +117,8 @@ ServedArms MakeServedArms(const std::vector<std::string>& own,
                                  context.artifact().directory().string(), fmt::join(own, ", ")));
   }
   const Arm right = served.arms[1];
-  served.faults = ServingFaults(*right.method, right.options, context);
-  for (const auto& fault : served.faults)
-    served.arms.push_back({std::string(fault->name), fault.get(), {}});
+  for (const auto& fault : ServingFaults(*right.method, right.options, context))
+    served.arms.push_back({std::string(fault->name), fault, {}});
   if (right.options.clip) add(fmt::format("{}+windows", right.method->name));
   add("hadamard+windows");
   add("hadamard+clip+windows");

@@ -22,8 +22,7 @@ namespace oscar {
 // caches that the server may have by mistake.
 struct ServedArms {
   std::vector<Arm> arms;
-  size_t num_own = 0;   // arms that serve the artifact correctly: arms[1], arms[2], ...
-  GuestMethods faults;  // methods of the arms that simulate faults
+  size_t num_own = 0;  // arms that serve the artifact correctly: arms[1], arms[2], ...
 };
 
 // Returns the names of arms with which a server may serve an artifact. The arms of the headline

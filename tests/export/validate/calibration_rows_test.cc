@@ -45,7 +45,7 @@ Outcome RunWith(const std::vector<std::vector<int32_t>>& calibration, const Cach
   const Artifact artifact = Artifact::Open(TinyArtifact());
   MethodContext context(artifact, model.spec.layers, {});
   std::vector<Arm> arms = ParseArms({"naive"}, context);
-  arms[1] = {"own", &method, {}};
+  arms[1] = {"own", std::make_shared<const CacheMethod>(method), {}};
   MeasuredRows rows;
   for (const int64_t sequence : {0, 1}) {
     for (const int64_t position : {5, 140, 290})

@@ -48,14 +48,17 @@ std::vector<Json> Measure(const std::vector<Arm>& more) {
 
 TEST(SharedFit, ArmsThatDifferInWindowsAloneAreMadeOnceAndMeasuredAsByThemselves) {
   int together = 0, alone = 0;
-  const CacheMethod shared = Counting(together), first = Counting(alone), second = Counting(alone),
-                    third = Counting(alone);
-  const std::vector<Json> found = Measure({{"plain", &shared, {}},
-                                           {"windows", &shared, {.windows = true}},
-                                           {"clip", &shared, {.clip = true, .windows = true}}});
-  const std::vector<Json> expected = Measure({{"plain", &first, {}},
-                                              {"windows", &second, {.windows = true}},
-                                              {"clip", &third, {.clip = true, .windows = true}}});
+  const auto counting = [](int& made) {
+    return std::make_shared<const CacheMethod>(Counting(made));
+  };
+  const auto shared = counting(together), first = counting(alone), second = counting(alone),
+             third = counting(alone);
+  const std::vector<Json> found = Measure({{"plain", shared, {}},
+                                           {"windows", shared, {.windows = true}},
+                                           {"clip", shared, {.clip = true, .windows = true}}});
+  const std::vector<Json> expected = Measure({{"plain", first, {}},
+                                              {"windows", second, {.windows = true}},
+                                              {"clip", third, {.clip = true, .windows = true}}});
   EXPECT_EQ(together, 4 * 2);  // layers, with and without clipping
   EXPECT_EQ(alone, 4 * 3);
   EXPECT_EQ(found, expected);
