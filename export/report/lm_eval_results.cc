@@ -71,7 +71,7 @@ TaskMetrics MetricsOf(const Json& text, const Json& text_size) {
   const Json arm = {{"text", text}};
   for (const Measure& measure : Measures(kLmEval)) {
     const Json* value = FindAt(arm, measure.path);
-    if (value == nullptr) continue;
+    OSCAR_CHECK(value != nullptr);                             // every text has them
     const bool is_share = measure.format == Format::kPercent;  // of the scored tokens
     const std::optional<double> error = is_share ? ShareError(*value, text.at("scored_tokens"))
                                                  : ErrorOf(FindAt(arm, measure.interval()), Same);

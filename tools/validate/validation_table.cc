@@ -104,14 +104,12 @@ std::string Render(const std::vector<std::string>& words_heading, std::vector<Me
 // other arms are only in the HTML report.
 std::string BudgetTable(const Json& validation, const std::string& on) {
   if (!validation.contains("capacity")) return {};
-  std::vector<std::string> headings = {
-      "configuration",
-      fmt::format(">bits at {}", validation.at("capacity").at("request_tokens").get<int64_t>()),
-      ">next-token KL"};
+  const auto request_tokens = validation.at("capacity").at("request_tokens").get<int64_t>();
+  std::vector<std::string> headings = {"configuration", fmt::format(">bits at {}", request_tokens),
+                                       ">next-token KL"};
   for (const Json& held : validation.at("arms").at(0).at("capacity").at("held"))
     headings.push_back(fmt::format(">GB at {}", held.at("tokens").get<int64_t>()));
-  headings.push_back(fmt::format(">requests of {} on {:g} GB",
-                                 validation.at("capacity").at("request_tokens").get<int64_t>(),
+  headings.push_back(fmt::format(">requests of {} on {:g} GB", request_tokens,
                                  validation.at("capacity").at("device_bytes").get<double>() / 1e9));
   TextTable table(headings);
   bool any = false;
@@ -121,7 +119,7 @@ std::string BudgetTable(const Json& validation, const std::string& on) {
     if ((!released && !capacity.contains("budget")) || !arm.contains(on)) continue;
     std::vector<std::string> cells = {arm.at("name").get<std::string>()};
     for (const Json& held : capacity.at("held"))
-      if (held.at("tokens") == validation.at("capacity").at("request_tokens"))
+      if (held.at("tokens") == request_tokens)
         cells.push_back(fmt::format("{:.2f}", held.at("bits").get<double>()));
     cells.push_back(EstimateText(arm.at(on).at("token_kl")));
     for (const Json& held : capacity.at("held"))
@@ -253,15 +251,15 @@ std::string GateLines(const Json& validation) {
                     check.contains("value") ? fmt::format("{:.6g}", check.at("value").get<double>())
                                             : check.value("reason", "not measured"));
   }
+  const Gate limits = ParseGate(gate.at("text").get<std::string>());
   for (const Json& arm : validation.at("arms")) {
     const auto loads = [&](const RuntimeSpec& runtime) {
       return arm.at("method") == runtime.method;
     };
-    if (arm.at("name") == judged || std::ranges::none_of(Runtimes(), loads) ||
-        EvaluateGate(ParseGate(gate.at("text").get<std::string>()), ArmOfVerdict(validation, arm))
-            .passed)
-      continue;
-    failing += (failing.empty() ? "" : ", ") + arm.at("name").get<std::string>();
+    const std::string name = arm.at("name");
+    if (name == judged || std::ranges::none_of(Runtimes(), loads)) continue;
+    if (!EvaluateGate(limits, ArmOfVerdict(validation, arm)).passed)
+      failing += (failing.empty() ? "" : ", ") + name;
   }
   if (!failing.empty()) {
     lines += fmt::format(
