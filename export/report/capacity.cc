@@ -74,8 +74,7 @@ std::string WhatWouldPass(const Record& validation) {
   return fmt::format(
       "{:g} bits would pass, the fewest among the measured budgets ({}); oscar-kv in Hugging Face "
       "transformers supports them: oscar-export ARTIFACT --to oscar-torch --bits {:g} -o "
-      "DIRECTORY; to publish that choice, "
-      "give it first to oscar-calibrate --bits",
+      "DIRECTORY; to publish that choice, give it first to oscar-calibrate --bits",
       bits, budgets, bits);
 }
 

@@ -210,9 +210,9 @@ void AddArmOptions(OptionTable& table, ValidateOptions* options) {
             {.name = "runtime",
              .help = "serving runtimes to simulate exactly as they compute and store; half of each "
                      "text is the prompt unless --prefill-tokens sets its length; "
-                     "runtime_NAME_auto loads the "
-                     "choice for NAME, _lm writes codes with SGLANG_LLOYD_MAX=1, and a name "
-                     "without either loads the rotations of OSCAR's paper",
+                     "runtime_NAME_auto loads the choice for NAME, _lm writes codes with "
+                     "SGLANG_LLOYD_MAX=1, and a name without either loads the rotations of OSCAR's "
+                     "paper",
              .choices = RuntimeNames(),
              .main = true});
   table.Add(

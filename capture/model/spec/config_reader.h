@@ -33,7 +33,7 @@ class ConfigReader final : public ObjectFields {
   void Default(std::string_view key, Json value) {
     defaults_.try_emplace(std::string(key), std::move(value));
   }
-  // Where a text_config omits keys, uses the defaults of transformers' class for this model type.
+  // Gives keys that a text_config omits the defaults of transformers' class for this model type.
   void DefaultToReference(std::string_view model_type);
 
   // Sets the value of a key, whatever the file says; null removes it.
